@@ -1,0 +1,200 @@
+# Copyright: (c) 2026, gpuops.sglang contributors
+# GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The place where test hosts live: a podman of this checkout's own, in a namespace where control groups are version 2."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+CACHE = CHECKOUT / ".cache" / "hosts"
+IDENTITY = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
+RUN = Path("/run/gpuops-hosts") / IDENTITY
+HOLDER_FILE = CACHE / "holder"
+
+PACKAGES = (
+    "podman runc netavark aardvark-dns iptables containernetworking-plugins mmdebstrap iproute2 openssh-client util-linux".split()
+)
+NEEDED = {
+    "podman": ["podman"],
+    "runc": ["runc"],
+    "netavark": ["/usr/lib/podman/netavark", "/usr/libexec/podman/netavark", "netavark"],
+    "aardvark-dns": ["/usr/lib/podman/aardvark-dns", "/usr/libexec/podman/aardvark-dns", "aardvark-dns"],
+    "iptables": ["iptables"],
+    "mmdebstrap": ["mmdebstrap"],
+    "iproute2": ["ip"],
+    "openssh-client": ["ssh"],
+    "util-linux": ["nsenter"],
+}
+
+# Without a private lock file, network directory and address pool two checkouts would fight over the machine-wide ones.
+PODMAN_CONFIG = """\
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+lock_type = "file"
+[network]
+network_backend = "netavark"
+network_config_dir = "{run}/networks"
+default_subnet = "10.{second}.0.0/24"
+default_subnet_pools = [{{"base" = "10.{second}.0.0/16", "size" = 24}}]
+"""
+
+
+class HostsError(Exception):
+    """Something the person at the keyboard has to know; shown without a traceback."""
+
+
+def say(text: str) -> None:
+    print(f"hosts: {text}", file=sys.stderr, flush=True)
+
+
+def run(argv: list[str], check: bool = True, **options) -> subprocess.CompletedProcess:
+    if "input" not in options:
+        options["stdin"] = subprocess.DEVNULL
+    done = subprocess.run(argv, text=True, capture_output=True, check=False, **options)
+    if check and done.returncode:
+        raise HostsError(f"{' '.join(map(str, argv))} ended with {done.returncode}:\n{(done.stderr or done.stdout).strip()}")
+    return done
+
+
+@contextlib.contextmanager
+def lock(name: str):
+    """Keeps two commands of one checkout from doing the same step at once."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / f"{name}.lock", "w", encoding="utf-8") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def missing_packages() -> list[str]:
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    return [package for package, places in NEEDED.items() if not any(shutil.which(place, path=path) for place in places)]
+
+
+def ensure_packages() -> None:
+    missing = missing_packages()
+    install = "apt-get install --no-install-recommends " + " ".join(PACKAGES)
+    if os.geteuid() != 0:
+        wanted = f" Packages missing: {' '.join(missing)}; install them with: sudo {install}" if missing else ""
+        raise HostsError(f"booting systemd hosts takes root; run this with sudo.{wanted}")
+    if not missing:
+        return
+    if not shutil.which("apt-get"):
+        raise HostsError(f"these are missing: {' '.join(missing)}. On Debian: {install}")
+    say(f"installing {' '.join(missing)}")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    run(["apt-get", "update"], env=environment)
+    run(["apt-get", "install", "--yes", "--no-install-recommends", *PACKAGES], env=environment)
+
+
+def start_time(pid: int) -> str:
+    """A pid with its start time names one process for good; empty when there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def holder_pid() -> int | None:
+    try:
+        pid, started = HOLDER_FILE.read_text(encoding="utf-8").split()
+    except (OSError, ValueError):
+        return None
+    return int(pid) if start_time(int(pid)) == started else None
+
+
+def plain_cgroup2() -> bool:
+    return run(["stat", "-fc", "%T", "/sys/fs/cgroup"]).stdout.strip() == "cgroup2fs"
+
+
+def start_holder() -> None:
+    """Opens the private mount namespace and leaves one sleeping process in it, which later commands follow in."""
+    script = "set -e; umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; echo ready; exec -a gpuops-hosts-namespace sleep infinity"
+    process = subprocess.Popen(
+        ["unshare", "--mount", "--propagation", "private", "bash", "-c", script],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, cwd="/",
+    )
+    answer = process.stdout.readline().strip()
+    if answer != "ready":
+        raise HostsError(f"no cgroup version 2 to be had in a private mount namespace: {answer}{process.stdout.read()}")
+    HOLDER_FILE.write_text(f"{process.pid} {start_time(process.pid)}\n", encoding="utf-8")
+
+
+class World:
+    """Runs podman for this checkout and keeps what it needs alive."""
+
+    def __init__(self) -> None:
+        ensure_packages()
+        self.enter: list[str] = []
+        self.config = RUN / "containers.conf"
+        with lock("world"):
+            self._open()
+
+    def _open(self) -> None:
+        fresh = not self.config.exists()
+        if not plain_cgroup2():
+            if holder_pid() is None:
+                fresh = True
+                start_holder()
+            self.enter = ["nsenter", f"--mount=/proc/{holder_pid()}/ns/mnt", "--"]
+        if fresh:
+            # Whatever ran in a namespace that is gone cannot be reached any more. Without its run-time state podman takes it
+            # for stopped, as after a boot, and lets it be removed.
+            self._kill_leftovers()
+            shutil.rmtree(RUN, ignore_errors=True)
+            (RUN / "networks").mkdir(parents=True)
+            self.config.write_text(PODMAN_CONFIG.format(run=RUN, second=100 + int(IDENTITY, 16) % 100), encoding="utf-8")
+            for name in self.podman("ps", "--all", "--format", "{{.Names}}").stdout.split():
+                self.podman("rm", "--force", "--time", "0", name, check=False)
+
+    def _kill_leftovers(self) -> None:
+        """Ends container monitors of this checkout's podman (their command line names its run directory) and with them their hosts."""
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                argv = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if os.path.basename(argv[0]) != b"conmon" or str(RUN).encode() not in b"\n".join(argv):
+                continue
+            for child in run(["ps", "-o", "pid=", "--ppid", entry.name], check=False).stdout.split() + [entry.name]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(child), signal.SIGKILL)
+
+    def command(self, *arguments: str) -> list[str]:
+        places = ["--root", str(CACHE / "podman"), "--runroot", str(RUN / "run"), "--tmpdir", str(RUN / "tmp")]
+        return [*self.enter, "env", f"CONTAINERS_CONF={self.config}", "podman", *places, *arguments]
+
+    def podman(self, *arguments: str, check: bool = True, **options) -> subprocess.CompletedProcess:
+        return run(self.command(*arguments), check=check, **options)
+
+    def has_memory_limits(self) -> bool:
+        controllers = run([*self.enter, "cat", "/sys/fs/cgroup/cgroup.controllers"], check=False).stdout
+        return "memory" in controllers.split()
+
+    def close_if_empty(self) -> None:
+        """With the last host gone nothing of this tool stays behind but the image."""
+        with lock("world"):
+            if self.podman("ps", "--all", "--quiet").stdout.strip():
+                return
+            pid = holder_pid()
+            if pid is not None:
+                os.kill(pid, signal.SIGTERM)
+                deadline = time.monotonic() + 5
+                while holder_pid() is not None and time.monotonic() < deadline:
+                    time.sleep(0.02)
+            HOLDER_FILE.unlink(missing_ok=True)
+            shutil.rmtree(RUN, ignore_errors=True)
