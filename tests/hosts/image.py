@@ -17,7 +17,7 @@ RELEASES = ("bookworm", "trixie")
 REPOSITORY = "localhost/gpuops-sglang-host"
 INCLUDE = """
 systemd systemd-sysv dbus openssh-server sudo procps iproute2 iptables curl ca-certificates kmod less
-python3 python3-apt python3-venv python3-requests python3-jmespath libnuma1 numactl libgomp1
+python3 python3-apt python3-venv python3-packaging python3-requests python3-jmespath libnuma1 numactl libgomp1
 """.split()
 
 SETUP = r"""
