@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from image import ensure_image
-from world import CACHE, CHECKOUT, HostsError, World, lock, run, say
+from world import CACHE, CHECKOUT, IDENTITY, HostsError, World, lock, run, say
 
 KEY = CACHE / "id_ed25519"
 CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -41,6 +41,7 @@ class HostSet:
         self.folder = CACHE / name
         self.ssh_config = self.folder / "ssh_config"
         self.inventory = self.folder / "inventory.yml"
+        self.network = f"{IDENTITY}-{name}"
 
     def container(self, host: str) -> str:
         return f"{self.name}.{host}"
@@ -73,8 +74,8 @@ class HostSet:
         image = ensure_image(self.world, options.release)
         started = time.monotonic()
         with lock(f"set-{self.name}"):
-            if self.world.podman("network", "exists", self.name, check=False).returncode:
-                self.world.podman("network", "create", self.name)
+            if self.world.podman("network", "exists", self.network, check=False).returncode:
+                self.world.podman("network", "create", self.network)
             standing = {record["Config"]["Labels"]["gpuops.host"]: record for record in self.records()}
             for host in hosts:
                 if host in standing and standing[host]["State"]["Status"] == "running":
@@ -91,7 +92,7 @@ class HostSet:
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         nofile = 1048576 if limit == resource.RLIM_INFINITY else min(limit, 1048576)
         arguments = [
-            "run", "--detach", "--name", self.container(host), "--hostname", host, "--network", self.name, "--network-alias", host,
+            "run", "--detach", "--name", self.container(host), "--hostname", host, "--network", self.network, "--network-alias", host,
             "--label", f"gpuops.set={self.name}", "--label", f"gpuops.host={host}", "--systemd=always", "--pids-limit=0",
             "--ulimit", f"nofile={nofile}:{nofile}", "--ulimit", "nproc=4000:4000", "--shm-size", options.shm_size,
             "--volume", f"{KEY}.pub:/etc/ssh/authorized_keys:ro",
@@ -168,7 +169,7 @@ class HostSet:
                 self.world.podman("unpause", self.container(host), check=False)
                 self.world.podman("rm", "--force", "--time", "0", "--volumes", self.container(host))
             if len(going) == len(standing):
-                self.world.podman("network", "rm", "--force", self.name, check=False)
+                self.world.podman("network", "rm", "--force", self.network, check=False)
                 for path in (self.ssh_config, self.inventory):
                     path.unlink(missing_ok=True)
             else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -49,6 +50,17 @@ network_backend = "netavark"
 network_config_dir = "{run}/networks"
 default_subnet = "10.{second}.0.0/24"
 default_subnet_pools = [{{"base" = "10.{second}.0.0/16", "size" = 24}}]
+"""
+
+# Podman keeps the name server's and the address book's files in one place for the whole machine; here they get a place of their own.
+NAMESPACE = """\
+set -e
+umount -R /sys/fs/cgroup
+mount -t cgroup2 none /sys/fs/cgroup
+mkdir -p /run/containers/networks
+mount -t tmpfs none /run/containers/networks
+echo ready
+exec -a gpuops-hosts-namespace sleep infinity
 """
 
 
@@ -100,19 +112,26 @@ def ensure_packages() -> None:
 
 
 def start_time(pid: int) -> str:
-    """A pid with its start time names one process for good; empty when there is none."""
+    """A pid with its start time names one process for good; empty when it is gone, or dead and not yet reaped."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
     except (OSError, IndexError):
         return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def holder() -> tuple[int, str, str]:
+    """Process, its start time and its namespace, as written down when it was started."""
+    try:
+        pid, started, namespace = HOLDER_FILE.read_text(encoding="utf-8").split()
+    except (OSError, ValueError):
+        return 0, "-", "-"
+    return int(pid), started, namespace
 
 
 def holder_pid() -> int | None:
-    try:
-        pid, started = HOLDER_FILE.read_text(encoding="utf-8").split()
-    except (OSError, ValueError):
-        return None
-    return int(pid) if start_time(int(pid)) == started else None
+    pid, started, _namespace = holder()
+    return pid if start_time(pid) == started else None
 
 
 def plain_cgroup2() -> bool:
@@ -121,15 +140,15 @@ def plain_cgroup2() -> bool:
 
 def start_holder() -> None:
     """Opens the private mount namespace and leaves one sleeping process in it, which later commands follow in."""
-    script = "set -e; umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; echo ready; exec -a gpuops-hosts-namespace sleep infinity"
     process = subprocess.Popen(
-        ["unshare", "--mount", "--propagation", "private", "bash", "-c", script],
+        ["unshare", "--mount", "--propagation", "private", "bash", "-c", NAMESPACE],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, cwd="/",
     )
     answer = process.stdout.readline().strip()
     if answer != "ready":
         raise HostsError(f"no cgroup version 2 to be had in a private mount namespace: {answer}{process.stdout.read()}")
-    HOLDER_FILE.write_text(f"{process.pid} {start_time(process.pid)}\n", encoding="utf-8")
+    namespace = os.readlink(f"/proc/{process.pid}/ns/mnt")
+    HOLDER_FILE.write_text(f"{process.pid} {start_time(process.pid)} {namespace}\n", encoding="utf-8")
 
 
 class World:
@@ -143,36 +162,34 @@ class World:
             self._open()
 
     def _open(self) -> None:
-        fresh = not self.config.exists()
-        if not plain_cgroup2():
-            if holder_pid() is None:
-                fresh = True
-                start_holder()
-            self.enter = ["nsenter", f"--mount=/proc/{holder_pid()}/ns/mnt", "--"]
+        private = not plain_cgroup2()
+        fresh = not self.config.exists() or (private and holder_pid() is None)
         if fresh:
-            # Whatever ran in a namespace that is gone cannot be reached any more. Without its run-time state podman takes it
-            # for stopped, as after a boot, and lets it be removed.
-            self._kill_leftovers()
+            self._remove_leftovers()
             shutil.rmtree(RUN, ignore_errors=True)
             (RUN / "networks").mkdir(parents=True)
             self.config.write_text(PODMAN_CONFIG.format(run=RUN, second=100 + int(IDENTITY, 16) % 100), encoding="utf-8")
+        if private:
+            if fresh:
+                start_holder()
+            self.enter = ["nsenter", f"--mount=/proc/{holder_pid()}/ns/mnt", "--"]
+        if fresh:
+            # With its run-time state gone podman takes every container for stopped, as after a boot, and lets it be removed.
             for name in self.podman("ps", "--all", "--format", "{{.Names}}").stdout.split():
                 self.podman("rm", "--force", "--time", "0", name, check=False)
 
-    def _kill_leftovers(self) -> None:
-        """Ends container monitors of this checkout's podman (their command line names its run directory) and with them their hosts."""
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
-            try:
-                argv = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if os.path.basename(argv[0]) != b"conmon" or str(RUN).encode() not in b"\n".join(argv):
-                continue
-            for child in run(["ps", "-o", "pid=", "--ppid", entry.name], check=False).stdout.split() + [entry.name]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(child), signal.SIGKILL)
+    def _remove_leftovers(self) -> None:
+        """Ends what an interrupted run left of this checkout's hosts, and takes their bridges down."""
+        containers = [folder.name for folder in (CACHE / "podman" / "overlay-containers").glob("?" * 64)]
+        _pid, _started, namespace = holder()
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                groups = (entry / "cgroup").read_text(encoding="utf-8")
+                if os.readlink(entry / "ns" / "mnt") == namespace or any(container in groups for container in containers):
+                    os.kill(int(entry.name), signal.SIGKILL)
+        for network in (RUN / "networks").glob("*.json"):
+            bridge = json.loads(network.read_text(encoding="utf-8"))["network_interface"]
+            run(["ip", "link", "delete", bridge], check=False)
 
     def command(self, *arguments: str) -> list[str]:
         places = ["--root", str(CACHE / "podman"), "--runroot", str(RUN / "run"), "--tmpdir", str(RUN / "tmp")]
@@ -190,11 +207,9 @@ class World:
         with lock("world"):
             if self.podman("ps", "--all", "--quiet").stdout.strip():
                 return
-            pid = holder_pid()
-            if pid is not None:
-                os.kill(pid, signal.SIGTERM)
-                deadline = time.monotonic() + 5
-                while holder_pid() is not None and time.monotonic() < deadline:
-                    time.sleep(0.02)
+            self._remove_leftovers()
+            deadline = time.monotonic() + 5
+            while holder_pid() is not None and time.monotonic() < deadline:
+                time.sleep(0.02)
             HOLDER_FILE.unlink(missing_ok=True)
             shutil.rmtree(RUN, ignore_errors=True)
