@@ -63,9 +63,7 @@ def show(world: World) -> None:
         print(f"{name:<20} {host:<20} {state:<10} {address:<16} {image.rpartition(':')[2]}")
 
 
-def main() -> int:
-    arguments = parser().parse_args()
-    world = World()
+def carry_out(world: World, arguments: argparse.Namespace) -> int:
     hosts = HostSet(world, arguments.set)
     command = arguments.command
     if command == "image":
@@ -96,6 +94,15 @@ def main() -> int:
     else:
         hosts.state(command, arguments.names)
     return 0
+
+
+def main() -> int:
+    arguments = parser().parse_args()
+    world = World()
+    try:
+        return carry_out(world, arguments)
+    finally:
+        world.close_if_empty()
 
 
 if __name__ == "__main__":

@@ -174,7 +174,6 @@ class HostSet:
                     path.unlink(missing_ok=True)
             else:
                 self.write_files()
-        self.world.close_if_empty()
         if going:
             say(f"removed {', '.join(going)}")
 

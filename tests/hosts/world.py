@@ -159,6 +159,8 @@ class World:
         self.enter: list[str] = []
         self.config = RUN / "containers.conf"
         with lock("world"):
+            self._users = open(CACHE / "users.lock", "w", encoding="utf-8")  # held until the command ends
+            fcntl.flock(self._users, fcntl.LOCK_SH)
             self._open()
 
     def _open(self) -> None:
@@ -203,8 +205,12 @@ class World:
         return "memory" in controllers.split()
 
     def close_if_empty(self) -> None:
-        """With the last host gone nothing of this tool stays behind but the image."""
+        """With the last host gone, and no other command at work, nothing of this tool stays behind but the image."""
         with lock("world"):
+            try:
+                fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
             if self.podman("ps", "--all", "--quiet").stdout.strip():
                 return
             self._remove_leftovers()
