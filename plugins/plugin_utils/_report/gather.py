@@ -26,6 +26,7 @@ class Collector:
         self._loads: dict[tuple[str, str], dict[str, Any]] = {}
         self._hardware: dict[str, Hardware] = {}
         self._campaigns: dict[str, list[Row]] = {}
+        self._unreachable: dict[str, None] = {}
 
     def see(self, host: str, result: Any, args: dict[str, Any] | None = None, failed: bool = False) -> None:
         """Take what there is in one task's result; anything else is passed over."""
@@ -43,6 +44,14 @@ class Collector:
     def see_stats(self, host: str, stats: dict[str, Any]) -> None:
         """Take what ``set_stats`` left for the end of the run."""
         self._see_facts(host, stats)
+
+    def unreachable(self, host: str) -> None:
+        """A host that was lost: what is missing of it is not the strategies' fault."""
+        self._unreachable[host] = None
+
+    def notes(self) -> list[str]:
+        """What concerns the whole run."""
+        return [f"{host} could not be reached any more; its figures end there" for host in self._unreachable]
 
     def rows(self) -> list[Row]:
         """Every strategy that was measured or failed; empty when nothing was measured."""

@@ -56,7 +56,7 @@ def row_of_leg(leg: dict[str, Any], host: str, clean: Clean = as_is) -> Row:
         row = row_of_benchmark(leg["benchmark"], host, clean)
     else:
         row = row_of_failure(str(leg["strategy"]), str(leg.get("deployment") or ""), host, _mapping(leg.get("cause")), clean)
-    row.strategy = str(leg["strategy"])
+    row.strategy, row.host, row.hosts = str(leg["strategy"]), host, [host]
     row.leg = int(leg.get("leg") or 0)
     row.repeat = bool(leg.get("repeat"))
     load = _mapping(leg.get("load"))

@@ -134,7 +134,7 @@ def _cut(line: Line, width: int) -> Line:
 def _winners(table: Table, goal: str, width: int) -> list[Line]:
     if len(table.rows) < 2:
         return []
-    lines = [[(words.LEGEND, "dim")]]
+    lines = _wrapped("", words.LEGEND, width, "dim")
     for name, text in words.winner_lines(table):
         if name == "slo" and not table.workload.slo_ms:
             continue
