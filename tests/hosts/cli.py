@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("names", nargs="*", default=[], metavar="NAME")
     up.add_argument("--name", action="append", default=[], help="the same as NAME")
     up.add_argument("--release", default=RELEASES[0], choices=RELEASES)
-    up.add_argument("--no-gpu", dest="gpu", action="store_false", help="without the pretended nvidia-smi")
+    up.add_argument("--no-gpu", dest="gpu", action="store_false", help="without pretended nvidia-smi and model")
     up.add_argument("--shm-size", default="64m")
     up.add_argument("--memory", help="memory limit, where the machine can set one")
     up.add_argument("--volume", action="append", default=[], metavar="HERE:THERE[:ro]")

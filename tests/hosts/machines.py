@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import resource
 import subprocess
+import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,11 +19,19 @@ from pathlib import Path
 from image import ensure_image
 from world import CACHE, CHECKOUT, IDENTITY, HostsError, World, lock, run, say
 
+HERE = Path(__file__).resolve().parent
+MODEL = "/srv/models/kimi-k2.6"
 KEY = CACHE / "id_ed25519"
 CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 FAKE_NVIDIA_SMI = CHECKOUT / "tests" / "mock_sglang" / "bin" / "nvidia-smi"
 BOOT_SECONDS = 90
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
+
+
+def add_file(tar: tarfile.TarFile, path: str, content: bytes, mode: int) -> None:
+    entry = tarfile.TarInfo(path.lstrip("/"))
+    entry.size, entry.mode, entry.mtime = len(content), mode, int(time.time())
+    tar.addfile(entry, io.BytesIO(content))
 
 
 def ensure_key() -> None:
@@ -125,16 +135,23 @@ class HostSet:
             failed = self.ssh_run(host, "systemctl --failed --no-legend --plain").stdout
             raise HostsError(f"{host} booted, but these units failed:\n{failed}")
         if gpu:
-            self._put_nvidia_smi(host)
+            self._put_gpus(host)
 
-    def _put_nvidia_smi(self, host: str) -> None:
-        if not FAKE_NVIDIA_SMI.exists():
-            say(f"no {FAKE_NVIDIA_SMI.relative_to(CHECKOUT)}: {host} has no pretended GPUs")
-            return
-        script = FAKE_NVIDIA_SMI.read_text(encoding="utf-8")
-        if not script.startswith("#!"):
-            script = f"#!/usr/bin/python3\n{script}"
-        self.ssh_run(host, "cat > /usr/bin/nvidia-smi && chmod 0755 /usr/bin/nvidia-smi", check=True, input=script)
+    def _put_gpus(self, host: str) -> None:
+        """Gives the host a pretended nvidia-smi and, at MODEL, the outline of a large model: configuration and empty shards."""
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            for source in sorted((HERE / "model").iterdir()):
+                add_file(tar, f"{MODEL}/{source.name}", source.read_bytes(), 0o644)
+            if FAKE_NVIDIA_SMI.exists():
+                script = FAKE_NVIDIA_SMI.read_bytes()
+                add_file(tar, "/usr/bin/nvidia-smi", script if script.startswith(b"#!") else b"#!/usr/bin/python3\n" + script, 0o755)
+            else:
+                say(f"no {FAKE_NVIDIA_SMI.relative_to(CHECKOUT)}: {host} has no pretended GPUs")
+        command = self.world.command("exec", "--interactive", self.container(host), "tar", "--extract", "--directory=/", "--file=-")
+        done = subprocess.run(command, input=archive.getvalue(), capture_output=True, check=False)
+        if done.returncode:
+            raise HostsError(f"{host} did not take its pretended GPUs: {done.stderr.decode(errors='replace').strip()}")
 
     def ssh_run(self, host: str, command: str, check: bool = False, **options) -> subprocess.CompletedProcess:
         return run(["ssh", "-F", str(self.ssh_config), "-o", "ConnectTimeout=5", host, command], check=check, **options)
