@@ -99,6 +99,16 @@ options:
     description: Directory that holds one virtual environment per version.
     type: path
     default: /opt/sglang
+  home:
+    description:
+      - Home of the user that the server runs as. When given, the environment is completed with what a service does not get from a login
+        shell, search path, caches and exceptions from the proxy among it, wherever strategy and O(environment) leave them open.
+    type: path
+    default: ''
+  cache:
+    description: Directory for the caches of this version, below O(home) when empty.
+    type: path
+    default: ''
   others:
     description: Plans of other deployments that run beside this one on the same node; their ports must not overlap.
     type: list
@@ -168,6 +178,8 @@ _OPTIONS = (
     "model_config",
     "has_secrets",
     "root",
+    "home",
+    "cache",
     "others",
     "extra",
 )

@@ -10,9 +10,9 @@ import json
 import re
 from typing import Any
 
-from . import _flag_pairs, _flags, _model_config, _ports, _sizes, _strategy
-from ._refusal import Refusal
-from ._systemd_quote import check_text, environment_word, exec_word
+from ansible_collections.gpuops.sglang.plugins.module_utils import _flag_pairs, _flags, _model_config, _ports, _sizes, _strategy, _unit_environment
+from ansible_collections.gpuops.sglang.plugins.module_utils._refusal import Refusal
+from ansible_collections.gpuops.sglang.plugins.module_utils._systemd_quote import check_text, environment_word, exec_word
 
 _CONFIG_FILE = "sglang.yaml"
 
@@ -184,6 +184,10 @@ def build(name: Any, strategies: Any, options: dict[str, Any]) -> dict[str, Any]
         if "CUDA_VISIBLE_DEVICES" in planner.environment:
             raise Refusal("bad_flags", "CUDA_VISIBLE_DEVICES is in the environment and the GPUs are named too: leave it to sglang_server_gpus")
         planner.environment.update(CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=",".join(gpus))
+    venv = f"{str(options.get('root') or '/opt/sglang').rstrip('/')}/{version}"
+    if options.get("home"):
+        cache = str(options.get("cache") or f"{options['home']}/.cache")
+        planner.environment = _unit_environment.complete(planner.environment, venv, str(options["home"]), cache, host)
     groups = [["-m", "sglang.launch_server"], planner.words("model-path", model_path)]
     groups += [planner.words("served-model-name", served)] if served else []
     groups += [planner.words("host", host), planner.words("port", ports["http"])]
@@ -199,7 +203,7 @@ def build(name: Any, strategies: Any, options: dict[str, Any]) -> dict[str, Any]
         "deployment": deployment,
         "unit": unit,
         "version": version,
-        "python": f"{str(options.get('root') or '/opt/sglang').rstrip('/')}/{version}/bin/python",
+        "python": f"{venv}/bin/python",
         "flags": planner.flags,
         "argv": argv,
         "exec_lines": exec_lines,
