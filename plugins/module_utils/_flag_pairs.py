@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._sizes import Sizes
+from ansible_collections.gpuops.sglang.plugins.module_utils._sizes import Sizes
 
 _ONE_OR_TP_RUNNERS = ("flashinfer_cutlass", "flashinfer_cutedsl")
 _ATTENTION_FLAGS = ("attention-backend", "prefill-attention-backend", "decode-attention-backend")

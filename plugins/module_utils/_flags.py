@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ._flag_table import ADDED, DEPRECATED, REMOVED, TABLES
-from ._refusal import Refusal
-from ._systemd_quote import check_text
+from ansible_collections.gpuops.sglang.plugins.module_utils._flag_table import ADDED, DEPRECATED, REMOVED, TABLES
+from ansible_collections.gpuops.sglang.plugins.module_utils._refusal import Refusal
+from ansible_collections.gpuops.sglang.plugins.module_utils._systemd_quote import check_text
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 _TESTS = {

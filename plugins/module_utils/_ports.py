@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ._refusal import Refusal
+from ansible_collections.gpuops.sglang.plugins.module_utils._refusal import Refusal
 
 BLOCK = 10  # HTTP, NCCL, rendezvous, six derived ports of attention data parallelism, one spare
 DERIVED = 6  # ports that the server takes above the rendezvous port

@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _flags
-from ._refusal import Refusal
-from ._systemd_quote import check_name, check_text
+from ansible_collections.gpuops.sglang.plugins.module_utils import _flags
+from ansible_collections.gpuops.sglang.plugins.module_utils._refusal import Refusal
+from ansible_collections.gpuops.sglang.plugins.module_utils._systemd_quote import check_name, check_text
 
 _KEYS = ("summary", "base", "flags", "environment", "gpus", "flags_by_compute_cap")
 _SECRET_FLAGS = {
