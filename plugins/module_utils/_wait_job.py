@@ -1,0 +1,219 @@
+# Copyright: (c) 2026, gpuops.sglang contributors
+# GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Carries one wait out on the node: in one go, or by itself in the background with a mailbox for those who ask."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from typing import Any, Callable
+
+from ansible_collections.gpuops.sglang.plugins.module_utils import _history, _unit
+from ansible_collections.gpuops.sglang.plugins.module_utils._follow import read_boot_id
+from ansible_collections.gpuops.sglang.plugins.module_utils._http import HttpClient
+from ansible_collections.gpuops.sglang.plugins.module_utils._mailbox import Mailbox
+from ansible_collections.gpuops.sglang.plugins.module_utils._readiness import Wait, WaitOptions
+from ansible_collections.gpuops.sglang.plugins.module_utils._redact import Redactor
+from ansible_collections.gpuops.sglang.plugins.module_utils._sockets import SocketTable
+from ansible_collections.gpuops.sglang.plugins.module_utils._watch import Watch
+
+_LOOK_SECONDS = 3.0  # what a look without a wait may take, when the server is slow to answer
+_WRITE_PAUSE = 4.0
+_LINGER = 120.0  # how long a result lies in the mailbox for somebody to fetch
+_PASSED_ON = (
+    "port", "version", "wait_timeout", "stall_timeout", "restart_limit", "extend_while_progress", "generate", "probe_timeout",
+    "wait_sleep", "journal_lines", "nnodes", "node_rank",
+)
+
+
+class Job:
+    """One wait with all it needs, made from the module's parameters."""
+
+    def __init__(self, params: dict[str, Any], query: Callable[[str, Any], Any] | None = None, state: dict[str, Any] | None = None) -> None:
+        self.params = params
+        self.unit = _unit.unit_name(params["name"])
+        self.commands = _unit.Commands()
+        secrets = tuple(filter(None, [params["api_key"]]))
+        self.redactor = Redactor(secrets)
+        self.records = _history.load(params["history"]) if params["history"] else []
+        self.usual = _history.usual(self.records, *self._kind())
+        options = self._options(secrets)
+        state = state or {}
+        goes_on = bool(state) and state.get("boot_id") == read_boot_id()
+        self.wait = Wait.load(options, state["wait"], query) if goes_on else Wait(options, query)
+        if state and not goes_on:
+            self.wait.note(time.monotonic(), "the node was rebooted during the wait")
+        client = HttpClient(params["scheme"], params["host"], params["port"], params["api_key"] or "", params["ca_path"] or "", self.redactor.clean)
+        sockets = SocketTable(params["host"], params["port"], self.unit)
+        self.watch = Watch(self.wait, client, sockets, self.commands, secrets, state["cursor"] if goes_on else params["cursor"] or "")
+
+    def _kind(self) -> tuple[str, str, str]:
+        return self.params["strategy"] or "", self.params["version"] or "", self.params["model"] or ""
+
+    def _options(self, secrets: tuple[str, ...]) -> WaitOptions:
+        options = {name: self.params[name] for name in _PASSED_ON if self.params[name] is not None}
+        return WaitOptions(
+            unit=self.unit,
+            model=self.params["model"] or "",
+            api_key_given=bool(secrets),
+            error_patterns=self.params["error_patterns"] or [],
+            ready_query=self.params["ready_query"] or "",
+            dist_init_addr=self.params["dist_init_addr"] or "",
+            invocation_id=self.params["invocation_id"] or "",
+            usual_seconds={phase: seconds for phase, seconds in self.usual.items() if phase != "total"},
+            secrets=secrets,
+            **options,
+        )
+
+    def to_the_end(self) -> dict[str, Any]:
+        """Wait until there is a verdict, and return the module's result."""
+        self.watch.run(float("inf"), lambda now, progress: True)
+        return self.finish()
+
+    def look(self) -> dict[str, Any]:
+        """What can be told now, without waiting for anything but the answers to the requests of this moment."""
+        limit = time.monotonic() + _LOOK_SECONDS
+        began = time.monotonic()
+        verdict = self.watch.run(limit, lambda now, progress: self.watch.busy or now - began < 0.5)
+        result = self._result()
+        if verdict is None:
+            result.update(verdict="waiting", msg="%s is not ready yet: %s" % (self.unit, self.wait.progress(time.monotonic())["text"]))
+        self.watch.close()
+        return result
+
+    def finish(self) -> dict[str, Any]:
+        """The result after the verdict; a start that was seen from not ready to ready enters the history."""
+        result = self._result()
+        if result["verdict"] == "ready":
+            self._record(result)
+        else:
+            result["failed"] = True
+        self.watch.close()
+        return result
+
+    def _result(self) -> dict[str, Any]:
+        now = time.monotonic()
+        started = self.watch.unit.main_started()
+        result = self.wait.result(now)
+        result.update(
+            changed=False,
+            commands=self.commands.lines,
+            usual_seconds=self.usual,
+            started=time.strftime("%H:%M:%S", time.localtime(time.time() - (now - started))) if started else "",
+            load_seconds=round(now - started, 1) if started and result["verdict"] == "ready" and self.watch.saw_unready else None,
+            ended_monotonic=round(now, 3),
+        )
+        return self.redactor.clean_all(result)
+
+    def _record(self, result: dict[str, Any]) -> None:
+        invocation = result["unit"].get("invocation_id", "")
+        if not self.params["history"] or result["load_seconds"] is None or _history.knows(self.records, invocation):
+            return
+        strategy, version, model = self._kind()
+        record = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "unit": self.unit,
+            "invocation_id": invocation,
+            "strategy": strategy,
+            "version": version,
+            "model": model,
+            "total": result["load_seconds"],
+            "phases": self.wait.phases.seconds,
+        }
+        try:
+            _history.append(self.params["history"], record)
+        except OSError as error:
+            result["warnings"].append("the load time could not be recorded in %s: %s" % (self.params["history"], error.strerror))
+
+    def state(self) -> dict[str, Any]:
+        """What another process needs to go on with this wait."""
+        return {"boot_id": read_boot_id(), "wait": self.wait.dump(), "cursor": self.watch.cursor}
+
+
+def told(mailbox: Mailbox, seconds: float) -> dict[str, Any]:
+    """The result if it comes within so many seconds, else how the wait stands."""
+    deadline = time.monotonic() + seconds
+    while True:
+        mailbox.touch()
+        result = mailbox.read("result.json")
+        if result is not None:
+            return {"result": result}
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return {"progress": mailbox.read("progress.json") or {}}
+        mailbox.listen(left)
+
+
+def go_on_alone(job: Job, mailbox: Mailbox, idle: float) -> None:
+    """Leave a process behind that waits to the end and drops its result into the mailbox."""
+    mailbox.open_bell()
+    first = os.fork()
+    if first:
+        os.waitpid(first, 0)
+        return
+    try:
+        os.setsid()
+        if os.fork() == 0:
+            _cut_loose()
+            _wait_and_tell(job, mailbox, idle)
+    finally:
+        os._exit(0)
+
+
+def _cut_loose() -> None:
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+
+
+def _wait_and_tell(job: Job, mailbox: Mailbox, idle: float) -> None:
+    reporter = _Reporter(job, mailbox, idle)
+    try:
+        verdict = job.watch.run(float("inf"), reporter)
+        if verdict is None:
+            mailbox.remove()
+            return
+        result = job.finish()
+    except Exception:  # whatever it was, the one who asks must hear of it
+        result = {"failed": True, "changed": False, "msg": "the wait broke off: " + job.redactor.clean(traceback.format_exc(limit=-3))}
+    mailbox.write("result.json", result)
+    mailbox.ring()
+    _linger(mailbox)
+
+
+def _linger(mailbox: Mailbox) -> None:
+    deadline = time.monotonic() + _LINGER
+    while time.monotonic() < deadline and mailbox.asked():
+        time.sleep(1)
+    mailbox.remove()
+
+
+class _Reporter:
+    """Keeps the mailbox up to date, and ends the wait when nobody has asked for a long time."""
+
+    def __init__(self, job: Job, mailbox: Mailbox, idle: float) -> None:
+        self._job = job
+        self._mailbox = mailbox
+        self._idle = idle
+        self._asked = 0
+        self._asked_at = 0.0
+        self._written_at = float("-inf")
+        self._phase = ""
+
+    def __call__(self, now: float, progress: dict[str, Any]) -> bool:
+        asked = self._mailbox.asked()
+        if asked != self._asked:
+            self._asked, self._asked_at = asked, now
+        if not asked or now - self._asked_at > self._idle:
+            return False
+        news = progress["phase"] != self._phase
+        if news or now - self._written_at >= _WRITE_PAUSE:
+            self._phase, self._written_at = progress["phase"], now
+            self._mailbox.write("progress.json", dict(
+                progress, text=self._job.redactor.clean(progress["text"]), pid=os.getpid(), state=self._job.state(), usual_seconds=self._job.usual))
+        if news:
+            self._mailbox.ring()
+        return True
