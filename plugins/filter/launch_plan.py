@@ -109,14 +109,6 @@ options:
     description: Directory for the caches of this version, below O(home) when empty.
     type: path
     default: ''
-  home:
-    description: Home of the service user, for C(HOME) and the hub's cache. Neither is set when empty.
-    type: path
-    default: ''
-  cache:
-    description: Directory for the compiled kernels of this version. The variables of the caches are not set when empty.
-    type: path
-    default: ''
   others:
     description: Plans of other deployments that run beside this one on the same node; their ports must not overlap.
     type: list
@@ -186,8 +178,6 @@ _OPTIONS = (
     "model_config",
     "has_secrets",
     "root",
-    "home",
-    "cache",
     "home",
     "cache",
     "others",

@@ -14,14 +14,6 @@ from ansible_collections.gpuops.sglang.plugins.module_utils import _flag_pairs, 
 from ansible_collections.gpuops.sglang.plugins.module_utils._refusal import Refusal
 from ansible_collections.gpuops.sglang.plugins.module_utils._systemd_quote import check_text, environment_word, exec_word
 
-_CACHES = {
-    "XDG_CACHE_HOME": "",
-    "SGLANG_CACHE_DIR": "sglang",
-    "TRITON_CACHE_DIR": "triton",
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "CUDA_CACHE_PATH": "nv",
-    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
-}
 _CONFIG_FILE = "sglang.yaml"
 
 
@@ -188,8 +180,6 @@ def build(name: Any, strategies: Any, options: dict[str, Any]) -> dict[str, Any]
     ports, port_words = _plan_network(planner, sizes, port)
     _refuse_pairs(planner, sizes, served)
     _plan_ports_beside(planner, unit, ports)
-    root = str(options.get("root") or "/opt/sglang").rstrip("/")
-    planner.environment = _unit_environment(planner.environment, f"{root}/{version}", options, host)
     if gpus != "all":
         if "CUDA_VISIBLE_DEVICES" in planner.environment:
             raise Refusal("bad_flags", "CUDA_VISIBLE_DEVICES is in the environment and the GPUs are named too: leave it to sglang_server_gpus")
@@ -235,22 +225,6 @@ def build(name: Any, strategies: Any, options: dict[str, Any]) -> dict[str, Any]
         "warnings": planner.warnings,
         "digest": hashlib.sha256(json.dumps([argv, planner.environment], sort_keys=True).encode()).hexdigest(),
     }
-
-
-def _unit_environment(own: dict[str, str], venv: str, options: dict[str, Any], host: str) -> dict[str, str]:
-    """What a service does not get by itself: a path with compilers, a home, caches that survive, and no proxy for its own requests."""
-    home, cache = str(options.get("home") or ""), str(options.get("cache") or "")
-    paths = [f"{venv}/bin"] + [f"{own['CUDA_HOME']}/bin"] * ("CUDA_HOME" in own)
-    environment = {"PATH": ":".join(paths + ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]), "PYTHONUNBUFFERED": "1"}
-    if home:
-        environment.update(HOME=home, HF_HOME=f"{home}/huggingface")
-    if cache:
-        environment.update({name: f"{cache}/{folder}".rstrip("/") for name, folder in _CACHES.items()})
-    environment.update(own)
-    for name in ("NO_PROXY", "no_proxy"):
-        hosts = [*own.get("NO_PROXY", own.get("no_proxy", "")).split(","), "127.0.0.1", "localhost", "::1", "0.0.0.0", host]
-        environment[name] = ",".join(dict.fromkeys(entry.strip() for entry in hosts if entry.strip()))
-    return environment
 
 
 def _extra_word(word: Any) -> list[str]:
