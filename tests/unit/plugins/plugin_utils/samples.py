@@ -91,7 +91,7 @@ def campaign() -> dict[str, Any]:
         {"leg": 6, "strategy": "tp4_pair", "deployment": "k26-tp4_pair", "repeat": False, "status": "not_run", "cause": busy},
         leg(7, "tp8", repeat=True, benchmark=benchmark("tp8", scale=0.991)),
     ]
-    return {"id": "20261129T211500", "legs": legs, "previous": "tp8"}
+    return {"id": "20261129T211500", "legs": legs, "previous": {"strategy": "tp8"}}
 
 
 def _spread(middle: float) -> dict[str, float]:
