@@ -12,8 +12,6 @@ _ITSELF = ("127.0.0.1", "localhost", "0.0.0.0", "::1")
 def complete(environment: dict[str, str], venv: str, home: str, cache: str, host: str) -> dict[str, str]:
     """The environment with everything added that strategy and inventory left open."""
     cuda = environment.get("CUDA_HOME", "/usr/local/cuda")
-    # The server sends its first request to its own address; one that leaves through a proxy ends in its death.
-    direct = ",".join(dict.fromkeys([*_ITSELF, host]))
     added = {
         "PATH": f"{venv}/bin:{cuda}/bin:{_SYSTEM_PATH}",
         "HOME": home,
@@ -23,8 +21,9 @@ def complete(environment: dict[str, str], venv: str, home: str, cache: str, host
         "SGLANG_CACHE_DIR": f"{cache}/sglang",
         "FLASHINFER_WORKSPACE_BASE": cache,
         "TRITON_CACHE_DIR": f"{cache}/triton",
-        "NO_PROXY": direct,
-        "no_proxy": direct,
         "PYTHONUNBUFFERED": "1",
     }
-    return {**{name: value for name, value in added.items() if name not in environment}, **environment}
+    # The server sends its first request to its own address, and kills itself when that is answered by a proxy.
+    given = environment.get("NO_PROXY", environment.get("no_proxy", "")).split(",")
+    direct = ",".join(dict.fromkeys(name.strip() for name in [*given, *_ITSELF, host] if name.strip()))
+    return {**added, **environment, "NO_PROXY": direct, "no_proxy": direct}
