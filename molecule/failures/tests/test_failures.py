@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, gpuops.sglang contributors
+# GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Lets deployments fail in every way a person meets, and looks at what the host serves afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from nodes import after, argv, assert_rests, assert_serves, known_good, main_pid, prop
+
+EP8 = "sglang-k26-ep8.service"
+TP8 = "sglang-k26-tp8.service"
+
+
+def told(fault: str, seconds: int = 2) -> dict:
+    """Variables that make the stand-in of this deployment fail."""
+    return {"sglang_server_environment": {"MOCK_SGLANG_LOAD_SECONDS": str(seconds), "MOCK_SGLANG_FAULT": fault}}
+
+
+def test_first_start_fails_and_says_that_nothing_served_before(host, plays, node):
+    outcome = plays.run("deploy_ep8.yml", **told("cuda_oom")).failed_with("cuda_oom", "CUDA out of memory", "Nothing served here before")
+    assert outcome.recap[node]["failed"] == 1
+    assert_rests(host, EP8)
+    assert not host.file("/var/lib/gpuops-sglang/known_good.json").exists
+
+
+def test_the_next_deployment_is_a_good_one(host, plays):
+    plays.run("deploy_ep8.yml").succeeded()
+    assert_serves(host, EP8)
+
+
+@pytest.mark.parametrize(("fault", "words"), [
+    ("kv_pool_too_small", ["kv_pool_too_small", "increase --mem-fraction-static"]),
+    ("exit0@weights", ["Put back"]),
+])
+def test_other_strategy_fails_and_the_former_serves_again(host, plays, node, fault, words):
+    outcome = plays.run("deploy_tp8.yml", **told(fault)).failed_with(*words, f"Put back: {EP8} serves again")
+    assert outcome.recap[node]["failed"] == 1
+    assert_serves(host, EP8)
+    assert_rests(host, TP8)
+    assert list(known_good(host)) == ["k26-ep8"]
+
+
+def test_changed_flags_fail_and_the_former_flags_serve_again(host, plays):
+    before = host.file(f"/etc/systemd/system/{EP8}").content_string
+    variables = {"sglang_server_flags": {"max-running-requests": 7}, **told("graph_capture_oom")}
+    plays.run("deploy_ep8.yml", **variables).failed_with("graph_capture_oom", f"Put back: {EP8} serves again")
+    assert_serves(host, EP8)
+    assert "--max-running-requests" not in argv(host, EP8)
+    assert host.file(f"/etc/systemd/system/{EP8}").content_string == before
+    assert host.run("ls -A /var/lib/gpuops-sglang/previous").stdout == ""
+
+
+def test_crash_loop(host, plays):
+    variables = {**told("cuda_oom", 1), "sglang_server_restart_limit": 2, "sglang_server_restart_delay": 1}
+    plays.run("deploy_tp8.yml", **variables).failed_with("crash_loop", "CUDA out of memory", f"Put back: {EP8}")
+    assert_serves(host, EP8)
+    assert_rests(host, TP8)
+
+
+def test_killed_while_it_loads(host, plays):
+    process = plays.start("deploy_tp8.yml", sglang_server_environment={"MOCK_SGLANG_LOAD_SECONDS": "60"})
+    started = time.monotonic()
+    while not main_pid(host, TP8):
+        assert time.monotonic() - started < 60
+        time.sleep(0.2)
+    host.check_output("systemctl kill --kill-whom=main -s KILL %s", TP8)
+    plays.finish(process, started).failed_with(f"Put back: {EP8} serves again")
+    assert_serves(host, EP8)
+
+
+def test_run_that_died_half_way_is_finished_by_the_next(host, plays, node):
+    """The unit is written and the controller is gone before the restart: the next run must not take what is on disk for what runs."""
+    flags = {"sglang_server_flags": {"max-running-requests": 9}}
+    process = plays.start("deploy_ep8.yml", **flags)
+    for line in process.stdout:
+        if "Write the unit" in line:
+            break
+    while "--max-running-requests 9" not in host.file(f"/etc/systemd/system/{EP8}").content_string:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    running = argv(host, EP8)
+    plays.run("deploy_ep8.yml", **flags).succeeded()
+    assert after(argv(host, EP8), "--max-running-requests") == "9" and argv(host, EP8) != running
+    assert plays.run("deploy_ep8.yml", **flags).succeeded().changed(node) == 0
+    plays.run("deploy_ep8.yml").succeeded()
+
+
+def test_put_back_that_fails_too_says_so(host, plays):
+    host.check_output("echo MOCK_SGLANG_FAULT=cuda_oom > /run/mock_sglang.env")
+    plays.run("deploy_tp8.yml").failed_with("CUDA out of memory", f"Then putting back {EP8} failed too", "Nothing serves here now")
+    host.check_output("rm /run/mock_sglang.env")
+    plays.run("deploy_ep8.yml").succeeded()
+    assert_serves(host, EP8)
+
+
+BAD = [
+    ({"sglang_server_strategy": "tp9"}, ["unknown strategy 'tp9'", "ep8_tuned"]),
+    ({"sglang_server_flags": {"tp-size": 3}}, ["bad_sizes", "3"]),
+    ({"sglang_server_port": 70000}, ["70000"]),
+    ({"sglang_server_port": "http"}, ["sglang_server_port"]),
+    ({"sglang_server_model_path": "/srv/models/nothing"}, ["model_not_found", "/srv/models/nothing"]),
+    ({"sglang_server_flags": {"enable-ep-moe": True}}, ["bad_flags", "enable-ep-moe"]),
+    ({"sglang_server_flags": {"chat-template": "one\ntwo"}}, ["newline"]),
+    ({"sglang_server_name": "K26"}, ["lower-case"]),
+    ({"sglang_server_api_key": "one\ntwo"}, ["line break"]),
+    ({"sglang_server_environment": {"A B": "x"}}, ["A B"]),
+]
+
+
+@pytest.mark.parametrize(("variables", "words"), BAD, ids=lambda value: next(iter(value)) if isinstance(value, dict) else "")
+def test_bad_input_changes_nothing(host, plays, node, variables, words):
+    before = main_pid(host, EP8), prop(host, EP8, "NRestarts")
+    outcome = plays.run("deploy.yml", **{"sglang_server_strategy": "ep8", **variables}).failed_with(*words)
+    assert outcome.changed(node) == 0
+    assert (main_pid(host, EP8), prop(host, EP8, "NRestarts")) == before
