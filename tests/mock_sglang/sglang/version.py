@@ -1,0 +1,6 @@
+# Copyright: (c) 2026, gpuops.sglang contributors
+# GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The release that is played; the wheel's build writes another one here when told to."""
+
+__version__ = "0.5.23+standin"
