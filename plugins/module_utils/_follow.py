@@ -74,6 +74,12 @@ def first_cursor(commands: Commands, invocation: str) -> str:
         return ""
 
 
+def cursor_now(commands: Commands) -> str:
+    """The end of the journal at this moment; "" when it cannot be read."""
+    code, output, errors = commands.run(["journalctl", "--lines=0", "--show-cursor", "--no-pager"])
+    return next((line.split(":", 1)[1].strip() for line in output.splitlines() if line.startswith("-- cursor:")), "")
+
+
 def start_arguments(commands: Commands, cursor: str, invocation: str, started: float | None, boot_id: str, now: float, wall: float) -> list[str]:
     """Where to begin reading: after the given cursor, else where the present invocation begins, else at its start by the clock."""
     if cursor and not begin_before(cursor, started, boot_id):

@@ -215,6 +215,13 @@ def driver_too_old(driver_version: str, cuda_major: int) -> Cause | None:
                  hint="Upgrade the driver to branch %d or newer, or install a version built for an older CUDA." % needed)
 
 
+def unfit(gpus: list[dict[str, Any]], driver_version: str, cuda_major: int | None, gpu_count: int | None) -> Cause | None:
+    """What keeps a node with a healthy driver from running a deployment."""
+    if gpu_count is not None and len(gpus) < gpu_count:
+        return Cause("gpu_count", "The node has %d GPUs, %d are needed." % (len(gpus), gpu_count), hint="See `nvidia-smi -L` and `lspci -d 10de:`.")
+    return driver_too_old(driver_version, cuda_major) if cuda_major is not None else None
+
+
 def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 

@@ -171,6 +171,7 @@ def _cut_loose() -> None:
 
 def _wait_and_tell(job: Job, mailbox: Mailbox, idle: float) -> None:
     reporter = _Reporter(job, mailbox, idle)
+    mailbox.write("progress.json", {"phase": "", "text": "", "elapsed": 0.0, "pid": os.getpid()})
     try:
         verdict = job.watch.run(float("inf"), reporter)
         if verdict is None:
