@@ -12,7 +12,7 @@ from sglang.standin.processes import start_time
 
 HOLDERS = "/run/fake-gpu"
 FALLBACK = "/dev/shm/fake-gpu"  # a hardened unit may not write below /run
-TOTAL_MIB = 97887
+DEFAULT_COUNT = 8
 
 
 def holder_folders(environ) -> list[str]:
@@ -47,14 +47,18 @@ def visible(environ) -> list[str] | None:
     return [word.strip() for word in listed.split(",") if word.strip()]
 
 
-def _table(environ) -> list[dict]:
-    for folder in holder_folders(environ):
+def card_count(environ) -> int:
+    """Cards of this machine; 0 when nobody pretends any, and then none is missing either."""
+    folders = holder_folders(environ)
+    if not os.path.isdir(folders[0]):
+        return 0
+    for folder in folders:
         try:
             with open(os.path.join(folder, "gpus.json"), encoding="utf-8") as file:
-                return json.load(file)["gpus"]
+                return len(json.load(file)["gpus"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
-    return []
+    return DEFAULT_COUNT
 
 
 class GpuMemory:
@@ -63,10 +67,8 @@ class GpuMemory:
     def __init__(self, knobs, gpu: int, title: str):
         self.environ = knobs.environ
         seen = visible(self.environ)
-        self.exists = seen is None or gpu < len(seen)
-        cards = _table(self.environ)
-        if seen is None and cards:
-            self.exists = gpu < len(cards)
+        count = card_count(self.environ)
+        self.exists = gpu < len(seen) if seen is not None else not count or gpu < count
         self.card = seen[gpu] if seen is not None and self.exists else str(gpu)
         self.linger = knobs.number("GPU_LINGER", 0)
         self.folder = _writable_folder(self.environ)
