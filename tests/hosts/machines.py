@@ -103,7 +103,7 @@ class HostSet:
         nofile = 1048576 if limit == resource.RLIM_INFINITY else min(limit, 1048576)
         arguments = [
             "run", "--detach", "--name", self.container(host), "--hostname", host, "--network", self.network, "--network-alias", host,
-            "--label", f"gpuops.set={self.name}", "--label", f"gpuops.host={host}", "--systemd=always", "--pids-limit=0",
+            "--label", f"gpuops.set={self.name}", "--label", f"gpuops.host={host}", "--systemd=always", "--pids-limit=0", "--cap-add", "SYS_PTRACE",
             "--ulimit", f"nofile={nofile}:{nofile}", "--ulimit", "nproc=4000:4000", "--shm-size", options.shm_size,
             "--volume", f"{KEY}.pub:/etc/ssh/authorized_keys:ro",
         ]
