@@ -76,7 +76,7 @@ class Collector:
     def _see_facts(self, host: str, facts: Any) -> None:
         if not isinstance(facts, dict):
             return
-        campaign = facts.get("sglang_campaign")
+        campaign = facts.get("sglang_compare_campaign")
         if isinstance(campaign, dict) and isinstance(campaign.get("legs"), list):
             done = [leg for leg in campaign["legs"] if isinstance(leg, dict) and leg.get("status")]
             self._campaigns[host] = [row_of_leg(leg, host, self._clean) for leg in done]

@@ -36,7 +36,8 @@ def _grouped(rows: list[Row]) -> dict[tuple[Hardware, Workload], list[Row]]:
     for row in rows:
         if not row.points:
             groups.setdefault(_home(row, groups), []).append(row)
-    return groups
+    places = {id(row): n for n, row in enumerate(rows)}
+    return {key: sorted(members, key=lambda row: places[id(row)]) for key, members in groups.items()}
 
 
 def _home(row: Row, groups: dict[tuple[Hardware, Workload], list[Row]]) -> tuple[Hardware, Workload]:

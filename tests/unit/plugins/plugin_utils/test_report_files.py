@@ -30,7 +30,7 @@ def report_of(*results, goal="throughput"):
 
 @pytest.fixture(scope="module")
 def whole():
-    return report_of({"ansible_facts": {"sglang_campaign": campaign()}})
+    return report_of({"ansible_facts": {"sglang_compare_campaign": campaign()}})
 
 
 @pytest.mark.parametrize("width", EVERY_WIDTH)
@@ -176,7 +176,7 @@ def past(report, strategy="tp8", concurrency=8, factor=1.0):
 
 @pytest.mark.parametrize(("factor", "verdicts"), [(1.0, set()), (1.01, set()), (1.2, {"worse"}), (0.8, {"better"})])
 def test_changes_since_an_earlier_report(factor, verdicts):
-    report = report_of({"ansible_facts": {"sglang_campaign": campaign()}})
+    report = report_of({"ansible_facts": {"sglang_compare_campaign": campaign()}})
     previous.compare(report, past(report, factor=factor), "last.json")
     changes = {(change.strategy, change.what, change.verdict) for change in report.tables[0].changes if change.verdict != "same"}
     assert changes == {("tp8", "tok/s at C=8", verdict) for verdict in verdicts}

@@ -81,7 +81,7 @@ def test_foreign_gpu_holders_are_not_the_strategys_failure():
 def test_a_campaign_speaks_for_its_deployments():
     collector = Collector()
     collector.see("gpu-node-1", {"benchmark": benchmark("ep8", campaign="c.3", scale=0.5)})
-    collector.see("gpu-node-1", {"ansible_facts": {"sglang_campaign": campaign()}})
+    collector.see("gpu-node-1", {"ansible_facts": {"sglang_compare_campaign": campaign()}})
     rows = collector.rows()
     assert [(row.strategy, row.repeat) for row in rows if row.points] == [("tp8", False), ("pp8", False), ("ep8", False), ("ep4", False), ("tp8", True)]
     assert {row.strategy: row.status for row in rows if not row.points} == {"ep8_tuned": "failed", "tp4_pair": "not run"}
@@ -106,7 +106,7 @@ def test_hardware_seen_elsewhere_fills_in_what_a_remote_load_generator_did_not_s
 def test_secrets_in_causes_are_masked():
     cause = {"code": "auth", "summary": "HTTPError: 401 Authorization: Bearer k-5ecret-1", "line": "server_args={'api_key': 'k-5ecret-1'} hf_5ecret2abc"}
     collector = Collector(Redactor().clean)
-    collector.see("gpu-node-1", {"ansible_facts": {"sglang_campaign": {"legs": [leg(1, "tp8"), leg(2, "ep8", status="failed", benchmark=None, cause=cause)]}}})
+    collector.see("gpu-node-1", {"ansible_facts": {"sglang_compare_campaign": {"legs": [leg(1, "tp8"), leg(2, "ep8", status="failed", benchmark=None, cause=cause)]}}})
     text = str(collector.rows())
     assert "k-5ecret-1" not in text
     assert "hf_5ecret2abc" not in text
