@@ -18,6 +18,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._sockets import Sock
 
 _PAUSE = 0.25
 _GPU_PAUSE = 1.0
+_LATE_LINES = 1.5  # the journal may be a moment behind the state
 _AFTER_KILL = 15.0  # seconds for killed processes to be gone
 _PORT_PATIENCE = 10.0
 
@@ -34,6 +35,7 @@ class StoppingUnit:
         self._decoder = Decoder(unit)
         self._follower: _follow.JournalFollower | None = None
         self.warnings: list[str] = []
+        self.down_at = 0.0
 
     def follow(self, cursor: str, now: float) -> None:
         start = ["--after-cursor=" + cursor] if cursor else ["--lines=0"]
@@ -49,6 +51,14 @@ class StoppingUnit:
         if answer:
             self.seen.now = _unit.unit_state(answer[0])
         self.seen.pids = _unit.cgroup_pids(self._group)
+
+        if self.down and not self.down_at:
+            self.down_at = now
+
+    @property
+    def told(self) -> bool:
+        """Whether systemd's last words on the unit are in."""
+        return any(text.startswith("Stopped ") for text in self.seen.texts)
 
     @property
     def down(self) -> bool:
@@ -97,7 +107,10 @@ class StopJob:
 
     def plan(self) -> dict[str, Any]:
         """What a run would do, for check mode."""
-        return self._result("stopped", None, bool(self.to_stop() or self.to_reset()))
+        changed = bool(self.to_stop() or self.to_reset())
+        for unit in self.to_stop() + self.to_reset():
+            unit.seen.now = replace(unit.seen.before, active_state="inactive", sub_state="dead", result="success")
+        return self._result("stopped", None, changed)
 
     def run(self) -> dict[str, Any]:
         changed = bool(self.to_stop() or self.to_reset())
@@ -136,9 +149,7 @@ class StopJob:
         unit.look(now)
         unit.seen.seconds = round(now - began, 1)
         if unit.down:
-            time.sleep(_PAUSE)
-            unit.look(time.monotonic())
-            return True
+            return unit.told or now - unit.down_at > _LATE_LINES
         own = _unit.parse_span(unit.properties.get("TimeoutStopUSec", ""))
         over = now - began - _stopping.limit(own, self.params["timeout"])
         if over > _AFTER_KILL:
@@ -228,10 +239,9 @@ class StopJob:
             cause=vars(cause) if cause else None,
             units=units,
             killed=self.killed,
-            warnings=self.warnings,
             commands=self.commands.lines,
             diff=dict(
                 before="".join("%s %s\n" % (one["name"], one["before"]) for one in units),
-                after="".join("%s %s\n" % (one["name"], one["after"] if one["seconds"] or not changed else "inactive/dead") for one in units),
+                after="".join("%s %s\n" % (one["name"], one["after"]) for one in units),
             ),
         )

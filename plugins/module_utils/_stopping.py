@@ -77,7 +77,8 @@ def judge(seen: StopSeen) -> tuple[str, Cause | None]:
     timed_out = _first(_TIMED_OUT, seen.texts)
     if seen.forced or timed_out or (seen.before.active_state != "failed" and seen.now.result == "timeout"):
         return "stopped_forced", Cause(
-            "stopped_forced", "%s was killed because its drain outlasted the limit%s." % (seen.unit, _left(seen)), timed_out,
+            "stopped_forced", "%s was killed because its drain outlasted the limit%s." % (seen.unit, _left(seen)),
+            timed_out or next((text for text in reversed(seen.texts) if _REMAINING.search(text)), ""),
             hint="Take the node out of the router before the stop, or give it a longer TimeoutStopSec.")
     if needs_stop(seen.before) and _fell_over(seen):
         return "stopped_unclean", Cause(

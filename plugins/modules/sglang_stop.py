@@ -161,6 +161,8 @@ def main():
     if module.check_mode:
         module.exit_json(**job.plan())
     result = job.run()
+    for warning in job.warnings:
+        module.warn(warning)
     if result["verdict"] in FAILURES:
         module.fail_json(msg="%(summary)s %(hint)s" % result["cause"], **result)
     module.exit_json(**result)

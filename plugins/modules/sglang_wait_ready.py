@@ -308,6 +308,8 @@ def jmespath_search(module):
 
 
 def answer(module, result):
+    for warning in result.pop("warnings", []):
+        module.warn(warning)
     if result.pop("failed", False):
         module.fail_json(**result)
     module.exit_json(**result)
@@ -333,7 +335,7 @@ def main():
         module.fail_json(msg=missing_required_lib("requests", reason="to ask the server"))
     query = jmespath_search(module)
     if module.check_mode:
-        module.exit_json(**Job(module.params, query).look())
+        answer(module, Job(module.params, query).look())
     if module.params["watch"]:
         watch(module, query)
     answer(module, Job(module.params, query).to_the_end())
