@@ -55,6 +55,7 @@ def _look(properties: dict[str, str]) -> UnitLook:
     )
     words, environment = process(look.main_pid) if look.main_pid else ([], {})
     look.argv = words or _stated_argv(properties.get("ExecStart", ""))
+    look.environment_seen = bool(environment)
     look.environment = environment or _stated_environment(properties.get("Environment", ""))
     files = [properties.get("FragmentPath", ""), *look.drop_ins, *_listed_files(properties)]
     look.written = {path: written for path, written in ((path, _written(path)) for path in files if path) if written is not None}

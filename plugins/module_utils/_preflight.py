@@ -230,8 +230,9 @@ def _check_models(findings: Findings, plan: dict[str, Any], facts: Facts) -> Non
 
 def _check_ports(findings: Findings, plan: dict[str, Any], facts: Facts) -> None:
     leaving = {conflict["unit"] for conflict in conflicts(plan, facts)} | {plan["unit"]}
+    theirs = {port for unit in [*facts.units, facts.unit] if unit is not None and unit.busy and unit.name in leaving for port in _claimed(unit)}
     for port, owner in facts.listeners.items():
-        if owner.get("unit") in leaving:
+        if owner.get("unit") in leaving or (not owner.get("pid") and port in theirs):
             continue
         who = f"pid {owner['pid']} ({owner['name']})" if owner.get("pid") else "a process that cannot be seen"
         of_unit = f" of {owner['unit']}" if owner.get("unit") else ""
@@ -245,6 +246,11 @@ def _check_ports(findings: Findings, plan: dict[str, Any], facts: Facts) -> None
         warning = _ports.in_ephemeral_range(plan["ports"], *facts.ephemeral)
         if warning:
             findings.add("port_in_use", "warning", f"{warning[:1].upper()}{warning[1:]}.")
+
+
+def _claimed(unit: UnitLook) -> list[int]:
+    ports = claim(unit).ports
+    return [ports["http"], ports["nccl"], ports["dist"]] if ports is not None else []
 
 
 def _check_unit(findings: Findings, facts: Facts) -> None:

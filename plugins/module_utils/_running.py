@@ -38,6 +38,7 @@ class UnitLook:
     started: float | None = None  # when the main process was started, wall clock seconds
     argv: list[str] = field(default_factory=list)  # of the main process, else what systemd would start
     environment: dict[str, str] = field(default_factory=dict)
+    environment_seen: bool = True  # False when the process does not let us read what it was started with
     written: dict[str, float] = field(default_factory=dict)  # file the process was started from -> when it was written
 
     @property
@@ -139,7 +140,8 @@ def differs(unit: UnitLook, plan: dict[str, Any]) -> list[str]:
             found.append(f"--{name}: runs without, {_shown(name, wants)} is planned")
         else:
             found.append(f"--{name}: {_shown(name, has)} runs, {_shown(name, wants)} is planned")
-    return found + _environment_differs(unit.environment, plan["environment"]) + _disk_differs(unit)
+    found += _environment_differs(unit.environment, plan["environment"]) if unit.environment_seen else []
+    return found + _disk_differs(unit)
 
 
 def _environment_differs(runs: dict[str, str], planned: dict[str, str]) -> list[str]:
