@@ -11,7 +11,7 @@ import sys
 
 from image import RELEASES, ensure_image
 from machines import HostSet
-from world import HostsError, World
+from world import PODMAN_ROOT, HostsError, World
 
 
 def parser() -> argparse.ArgumentParser:
@@ -98,6 +98,8 @@ def carry_out(world: World, arguments: argparse.Namespace) -> int:
 
 def main() -> int:
     arguments = parser().parse_args()
+    if arguments.command in ("down", "down-all") and not PODMAN_ROOT.exists():
+        return 0  # never has a host been up here
     world = World()
     try:
         return carry_out(world, arguments)

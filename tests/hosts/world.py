@@ -22,6 +22,7 @@ CACHE = CHECKOUT / ".cache" / "hosts"
 IDENTITY = hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]
 RUN = Path("/run/gpuops-hosts") / IDENTITY
 HOLDER_FILE = CACHE / "holder"
+PODMAN_ROOT = CACHE / "podman"
 
 PACKAGES = (
     "podman runc netavark aardvark-dns iptables containernetworking-plugins mmdebstrap iproute2 openssh-client util-linux".split()
@@ -182,7 +183,7 @@ class World:
 
     def _remove_leftovers(self) -> None:
         """Ends what an interrupted run left of this checkout's hosts, and takes their bridges down."""
-        containers = [folder.name for folder in (CACHE / "podman" / "overlay-containers").glob("?" * 64)]
+        containers = [folder.name for folder in (PODMAN_ROOT / "overlay-containers").glob("?" * 64)]
         _pid, _started, namespace = holder()
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -194,7 +195,7 @@ class World:
             run(["ip", "link", "delete", bridge], check=False)
 
     def command(self, *arguments: str) -> list[str]:
-        places = ["--root", str(CACHE / "podman"), "--runroot", str(RUN / "run"), "--tmpdir", str(RUN / "tmp")]
+        places = ["--root", str(PODMAN_ROOT), "--runroot", str(RUN / "run"), "--tmpdir", str(RUN / "tmp")]
         return [*self.enter, "env", f"CONTAINERS_CONF={self.config}", "podman", *places, *arguments]
 
     def podman(self, *arguments: str, check: bool = True, **options) -> subprocess.CompletedProcess:
