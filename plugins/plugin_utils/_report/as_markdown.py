@@ -31,7 +31,11 @@ def _rates(table: Table) -> str:
         mark = "" if row.repeat else marks[concurrency].get(row.strategy, "")
         return f"**{text}** {'=' if mark == '=' else ''}".rstrip() if mark else text
 
-    rows = [[words.name_of(row), *(cell(row, concurrency) for concurrency in columns)] for row in table.rows]
+    def cells(row: Row) -> list[str]:
+        nothing = words.no_figures(row)
+        return [nothing] + [""] * (len(columns) - 1) if nothing else [cell(row, concurrency) for concurrency in columns]
+
+    rows = [[words.name_of(row), *cells(row)] for row in table.rows]
     return _grid(["strategy", *(f"C={concurrency}" for concurrency in columns)], rows)
 
 
@@ -56,7 +60,7 @@ def _lists(table: Table, previous: str) -> list[str]:
     parts = []
     if len(table.rows) > 1:
         parts += ["### Winners", *_bullets([f"{words.LETTERS[goal]}, {goal}: {text}" for goal, text in words.winner_lines(table)])]
-    troubles = [f"{row.status}, {words.name_of(row)}: {cause}" + (f" Remedy: {hint}" if hint else "") for row, cause, hint in words.failures(table)]
+    troubles = [f"{row.status}, {words.name_of(row)}: {cause}" + (f". Remedy: {hint}" if hint else "") for row, cause, hint in words.failures(table)]
     troubles += [f"invalid, {text}" for text in words.invalid_points(table)]
     if troubles:
         parts += ["### What went wrong", *_bullets(troubles)]
