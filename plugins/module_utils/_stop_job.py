@@ -159,12 +159,12 @@ class StopJob:
         return False
 
     def _reset(self) -> None:
-        """A forced stop must not be the next start's failure, nor count against its start limit."""
-        failed = [unit for unit in self.units if unit.down and unit.seen.now.active_state == "failed"]
-        if failed:
-            self.commands.run(["systemctl", "reset-failed"] + [unit.seen.unit for unit in failed])
-            for unit in failed:
-                unit.seen.now = replace(unit.seen.now, active_state="inactive", sub_state="dead")
+        """A forced stop must not be the next start's failure, and starts that were asked for do not count against the start limit."""
+        down = [unit for unit in self.units if unit.down]
+        if down:
+            self.commands.run(["systemctl", "reset-failed"] + [unit.seen.unit for unit in down])
+        for unit in down:
+            unit.seen.now = replace(unit.seen.now, active_state="inactive", sub_state="dead")
 
     def _ports(self) -> Cause | None:
         deadline = time.monotonic() + _PORT_PATIENCE
