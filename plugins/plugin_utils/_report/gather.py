@@ -66,9 +66,9 @@ class Collector:
 
     def _completed(self, row: Row) -> Row:
         load = self._loads.get((row.host, row.deployment))
-        if load and row.load_s is None or load and not row.load_phases:
+        if load and row.load_s is None:
             seconds, phases = load_of(load)
-            row = replace(row, load_s=seconds if row.load_s is None else row.load_s, load_phases=phases)
+            row = replace(row, load_s=seconds, load_phases=phases)
         if not row.hardware.gpu_name and row.host in self._hardware:
             row = replace(row, hardware=self._hardware[row.host])
         return row
@@ -99,9 +99,10 @@ class Collector:
         if not deployment:
             return
         cause = result.get("cause")
-        if result.get("verdict") == "ready" and isinstance(result.get("load"), dict):
-            self._loads[(host, deployment)] = result["load"]
+        if result.get("verdict") == "ready":
             self._failed.pop((host, deployment), None)
+            if result.get("load_seconds") is not None:
+                self._loads[(host, deployment)] = {"seconds": result["load_seconds"]}
         elif failed and isinstance(cause, dict) and result.get("verdict") in BAD_VERDICTS:
             self._failed[(host, deployment)] = row_of_failure(strategy, deployment, host, cause, self._clean)
 

@@ -62,6 +62,13 @@ def test_a_later_success_takes_the_failure_away():
     assert [row.status for row in collector.rows()] == ["measured"]
 
 
+def test_the_load_time_of_the_wait_stands_beside_the_measurement():
+    collector = Collector()
+    collector.see("gpu-node-1", {"verdict": "ready", "load_seconds": 135.2}, {"name": "sglang-k26-ep8.service"})
+    collector.see("gpu-node-1", {"benchmark": benchmark("ep8", load_seconds=None)})
+    assert collector.rows()[0].load_s == 135.2
+
+
 def test_a_refused_benchmark_is_a_failed_row():
     collector = Collector()
     collector.see("gpu-node-1", {"benchmark": benchmark("ep8")})
