@@ -162,6 +162,10 @@ class Engine:
                     return self._drop_all()
         return None
 
+    def reads_under_way(self) -> int:
+        """About how many tokens have come of answers that have not ended."""
+        return sum(len(one.answer.at) + len(one.answer.times) for one in self.connections.values() if one.answer is not None)
+
     def _settle(self, answer: Answer) -> None:
         if not answer.ended and not answer.error:
             answer.digest()

@@ -160,8 +160,8 @@ class Tally:
 
     @property
     def duration(self) -> float:
-        """First send to last token of a good answer."""
-        return max(self.last_token - self.started, 0.0)
+        """First send to last token, both of good answers."""
+        return max(self.last_token - min(self.sent), 0.0) if self.sent else 0.0
 
     def itl(self) -> Histogram:
         """Gaps per token."""

@@ -52,7 +52,8 @@ class Shared:
     def write(self, process: int, engine: Engine) -> bool:
         """Note how far a process is; False when it is to stop."""
         tally = engine.tally
-        _CELL.pack_into(self.memory, _STOP.size + _CELL.size * process, engine.sent, tally.completed, tally.failed, tally.output_tokens)
+        tokens = tally.output_tokens + engine.reads_under_way()
+        _CELL.pack_into(self.memory, _STOP.size + _CELL.size * process, engine.sent, tally.completed, tally.failed, tokens)
         return not _STOP.unpack_from(self.memory, 0)[0]
 
     def stop(self) -> None:
