@@ -13,6 +13,7 @@ from sglang.standin import log
 from sglang.standin.fault_table import FAULTS
 from sglang.standin.knobs import PHASES
 
+ERRORS = ("exception", "main_error")  # the same error, met by a rank or by the main process
 SITE = os.path.dirname(os.path.dirname(__file__))
 AFTER_DEATH = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:%d"
 STORE_NOISE = (
@@ -103,16 +104,17 @@ class Faults:
         """Fail inside a scheduler process as its kind does; comes back only when nothing was to happen."""
         fault = self.fault
         if rank.index != self.rank:
-            if fault.end == "exception":
+            if fault.end in ERRORS:
                 self._echo(layout, rank)
             return
         self.say(layout, rank)
-        if fault.end == "exception":
+        if fault.end in ERRORS:
             log.line("Scheduler hit an exception: %s\n" % self.traceback(layout, rank), rank.prefix)
             os.kill(os.getppid(), signal.SIGQUIT)
             wait_for_death()
         if fault.end == "killed":
-            signal.signal(fault.signal, signal.SIG_DFL) if fault.signal not in (signal.SIGKILL,) else None
+            if fault.signal != signal.SIGKILL:
+                signal.signal(fault.signal, signal.SIG_DFL)
             os.kill(os.getpid(), fault.signal)
             wait_for_death()
         if fault.end == "hang":

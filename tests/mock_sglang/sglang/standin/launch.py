@@ -13,7 +13,7 @@ import time
 from sglang.standin import arguments, log
 from sglang.standin.caches import Caches
 from sglang.standin.cluster import Cluster
-from sglang.standin.faults import SITE, Faults, wait_for_death
+from sglang.standin.faults import ERRORS, SITE, Faults, wait_for_death
 from sglang.standin.knobs import Knobs
 from sglang.standin.layout import Layout
 from sglang.standin.peers import Peers
@@ -61,10 +61,12 @@ class Start:
         log.line("Received sigquit from a child process. It usually means the child failed.")
         self.die()
 
-    def on_exit_zero(self, number, frame) -> None:
-        """The clean-up path that forgets the failure: ends with 0."""
-        log.line("Received sigquit from a child process. It usually means the child failed.")
-        self.leave(0)
+    def on_told_to_exit(self, number, frame) -> None:
+        """The clean-up path that forgets the failure ends with 0; a plain exit says nothing at all."""
+        if self.faults.is_("exit0"):
+            log.line("Received sigquit from a child process. It usually means the child failed.")
+            self.leave(0)
+        self.leave(int(self.knobs.number("EXIT_STATUS", 1)))
 
     def fail(self, text: str) -> None:
         """An error of the main process before it serves: traceback, exit 1."""
@@ -92,7 +94,7 @@ class Start:
     def load(self) -> None:
         """Everything before the port is bound."""
         signal.signal(signal.SIGQUIT, self.on_launch_sigquit)
-        signal.signal(signal.SIGUSR1, self.on_exit_zero)
+        signal.signal(signal.SIGUSR1, self.on_told_to_exit)
         self.timeline.wait_end("process")
         if self.faults.here("process"):
             self._strike_main()
@@ -108,17 +110,19 @@ class Start:
             self.fail(log.traceback("RuntimeError: %s" % error, frames))
         if self.layout.node_rank == 0:
             self._log_timings()
+        if self.faults.here("bind"):
+            self._strike_main()
 
     def _strike_main(self) -> None:
         fault = self.faults.fault
         self.faults.say(self.layout)
         if fault.end == "hang":
             wait_for_death()
-        if self.faults.is_("killed_unknown"):
-            os.kill(self.pid, signal.SIGKILL)
+        if self.faults.is_("killed_unknown") or fault.end == "killed":
+            os.kill(self.pid, fault.signal or signal.SIGKILL)
         if fault.end == "exit":
             self.leave(int(self.knobs.number("EXIT_STATUS", 1)))
-        if fault.error:
+        if fault.end in ERRORS:
             self.fail(self.faults.traceback(self.layout))
 
     def _log_timings(self) -> None:

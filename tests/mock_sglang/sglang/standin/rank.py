@@ -58,11 +58,11 @@ class RankProcess:
 
     def _strike(self, phase: str) -> None:
         if self.faults.here(phase):
-            self._own_way(phase)
+            self._own_way()
             self.faults.strike_rank(self.layout, self.rank)
 
-    def _own_way(self, phase: str) -> None:
-        if self.rank.index != self.faults.rank or phase == "ready":
+    def _own_way(self) -> None:
+        if self.rank.index != self.faults.rank:
             return
         if self.faults.is_("eat_memory"):
             self._eat_memory()
@@ -70,6 +70,7 @@ class RankProcess:
             os.kill(os.getppid(), signal.SIGKILL)
         if self.faults.is_("exit0"):
             self.say("Scheduler hit an exception: %s\n" % self.faults.traceback(self.layout, self.rank))
+        if self.faults.is_("exit0") or self.faults.is_("exit"):
             os.kill(os.getppid(), signal.SIGUSR1)
             wait_for_death()
 
@@ -261,7 +262,7 @@ class RankProcess:
             wait_for_death()
         if self.faults.is_("watchdog") and self.rank.index == self.faults.rank:
             self._watchdog()
-        self._strike("ready")
+        self._strike(self.faults.phase)
 
     def _watchdog(self) -> None:
         scale = self.server.knobs.number("TIME_SCALE", 1.0)

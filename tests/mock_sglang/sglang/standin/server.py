@@ -12,7 +12,6 @@ import time
 from sglang.standin import log
 from sglang.standin.endpoints import STARTING, UNHEALTHY, UP, Endpoints
 from sglang.standin.engine import Engine, Ring
-from sglang.standin.faults import wait_for_death
 from sglang.standin.gpu import GpuLoad, visible
 from sglang.standin.http import Server as HttpServer
 from sglang.standin.loop import Loop
@@ -45,14 +44,14 @@ class Server:
         self._make()
         log.uvicorn("Started server process [%d]" % self.start.pid)
         log.uvicorn("Waiting for application startup.")
-        if self.faults.here("bind") and self.faults.is_("hang"):
-            wait_for_death()
         self.warmup.start()
         log.line("Using fallback token IDs for yes/no (9693/2152)")
         log.uvicorn("Application startup complete.")
         if not self._bind():
             return self._port_taken()
         self._serve_signals()
+        if self.faults.here("warmup"):
+            self._strike_late()
         self.loop.every(WATCH_EVERY * self.scale, self._watch)
         self.loop.every(DRAIN_TICK * self.scale, self._drain)
         self.loop.run()

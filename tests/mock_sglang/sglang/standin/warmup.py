@@ -17,6 +17,7 @@ from sglang.standin import log
 from sglang.standin.faults import SITE
 
 TRIES = 120
+OWN_FAULTS = ("warmup_failed", "http_proxy")
 
 
 class WarmupFailed(Exception):
@@ -102,8 +103,8 @@ class Warmup:
 
     def _run(self) -> None:
         server = self.server
-        if server.faults.here("warmup") and server.faults.is_("hang"):
-            return
+        if server.faults.here("warmup") and server.faults.name not in OWN_FAULTS:
+            return  # another fault strikes now, or nothing happens any more
         try:
             if not server.layout.args.skip_server_warmup:
                 self._wait_listening()
