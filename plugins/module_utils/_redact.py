@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, gpuops.sglang contributors
+# GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Masks secrets in text: the ones that are given, and whatever has the shape of one in SGLang's logs and answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Iterable
+from urllib.parse import quote
+
+MASK = "********"
+_SHORTEST = 3  # a shorter secret would mask ordinary words all over
+
+_NAME = r"(?:api[_-]?key|password|passwd|hf[_-]token|hub[_-]token|(?:access|auth|refresh)[_-]token|secret[_-]?key|client[_-]secret|TOKEN(?==))"
+_QUOTE = r"(?:\\*[\"'])"
+_NOTHING = r"(?:None|null|True|False|true|false)\b"
+# name='value', "name": "value", \"name\": \"value\", --name value, '--name', 'value'
+_QUOTED = re.compile(rf"({_NAME}(?:{_QUOTE}?\s{{0,4}}[:=]|{_QUOTE}\s{{0,4}},|(?<=-key) )\s{{0,4}})(\\*)([\"'])((?:(?!\2\3).)*)(\2\3)?", re.IGNORECASE)
+_PLAIN = re.compile(rf"({_NAME}{_QUOTE}?\s{{0,4}}[:=]\s{{0,4}})(?![\"'\\])(?!{_NOTHING})([^\s,;)}}\]&\"']+)", re.IGNORECASE)
+_FLAG = re.compile(rf"(--(?:[\w-]{{0,40}}-)?{_NAME}[= ]\s{{0,4}})(?![\"'\\])([^\s\"']+)", re.IGNORECASE)
+_SCHEME = re.compile(r"\b(Bearer|Basic)(\s{1,4}|%20)(?!authentication\b|realm\b|token\b)([^\s\"',;)}\]\\]+)", re.IGNORECASE)
+_HUB = re.compile(r"\bhf_(?:[A-Za-z0-9]{30,}|(?=[A-Za-z]{0,60}\d)[A-Za-z0-9]{6,})")
+_USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:)([^\s/@]{1,400})@", re.IGNORECASE)
+_TRIGGERS = ("key", "bearer", "basic", "hf_", "passw", "token", "secret")
+
+
+def _spellings(secret: str) -> set[str]:
+    """The ways one secret may be written in a log, a JSON body or a URL."""
+    return {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], quote(secret, safe=""), repr(secret)[1:-1]}
+
+
+class Redactor:
+    """Masks the given secrets and everything that looks like one."""
+
+    def __init__(self, secrets: Iterable[str] = ()):
+        spellings = set()
+        for secret in secrets:
+            if secret and len(str(secret)) >= _SHORTEST:
+                spellings |= _spellings(str(secret))
+        longest_first = sorted(spellings, key=lambda text: (-len(text), text))
+        self._given = re.compile("|".join(re.escape(text) for text in longest_first)) if longest_first else None
+
+    def clean(self, text: str) -> str:
+        if self._given is not None:
+            text = self._given.sub(MASK, text)
+        lowered = text.lower()
+        if "://" in text and "@" in text:
+            text = _USERINFO.sub(rf"\1{MASK}@", text)
+        if not any(word in lowered for word in _TRIGGERS):
+            return text
+        text = _QUOTED.sub(_mask_quoted, text)
+        text = _PLAIN.sub(rf"\1{MASK}", text)
+        text = _FLAG.sub(rf"\1{MASK}", text)
+        text = _SCHEME.sub(rf"\1\2{MASK}", text)
+        return _HUB.sub(MASK, text)
+
+    def clean_all(self, value: Any) -> Any:
+        """The same value with every string in it masked; mappings and lists are walked."""
+        if isinstance(value, str):
+            return self.clean(value)
+        if isinstance(value, dict):
+            return {key: self.clean_all(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.clean_all(item) for item in value]
+        return value
+
+
+def _mask_quoted(match: re.Match) -> str:
+    before, slashes, mark, value, end = match.groups()
+    if not value or value == "None":
+        return match.group(0)
+    return f"{before}{slashes}{mark}{MASK}{end or ''}"

@@ -1,0 +1,156 @@
+# Copyright: (c) 2026, gpuops.sglang contributors
+# GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Turns what was seen of a unit, its journal and its answers into the cause that a person is told."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+from ansible_collections.gpuops.sglang.plugins.module_utils._causes import CAUSES, EXEC_STEP_HINT, EXEC_STEPS, describe
+from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Cause
+from ansible_collections.gpuops.sglang.plugins.module_utils._signatures import Diagnosis, Finding
+from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import Run, UnitWatch
+
+_STATUS = re.compile(r"status=(\d+)/(\w+)")
+_STEP_LINE = (r"failed at step|requested working directory|failed to (?:locate|execute|set up|determine|load|open|create|drop|change)", r"status=2\d\d/")
+_END_LINE = (r"main process exited", r"control process exited", r"failed with result", r"deactivated successfully")
+_GENERIC = ("scheduler_crashed", "exited", "killed_unknown")
+# What a restart cannot heal: such an end is told at once, however many restarts the wait would allow.
+HOPELESS = ("bad_flags", "missing_cuda_lib", "no_kernel_for_arch", "driver_too_old", "driver_mismatch", "driver_missing", "model_auth_missing", "model_auth_denied")
+
+
+def make(code: str, words: dict[str, str], line: str = "", rank: str = "", hint: str = "", seen: int = 1, time_us: int = 0) -> Cause:
+    if code not in CAUSES:
+        return Cause(code, "A line matched an error pattern given with the task.", line, rank, hint or "See the line.", seen, time_us)
+    summary, usual_hint = describe(code, words)
+    return Cause(code, summary, line, rank, hint or usual_hint, seen, time_us)
+
+
+def of_finding(found: Finding, words: dict[str, str]) -> Cause:
+    return make(found.code, {**words, **found.words}, found.line, found.rank, found.hint, found.seen, found.time_us)
+
+
+def of_end(diagnosis: Diagnosis, watch: UnitWatch, run: Run, run_key: str, words: dict[str, str]) -> Cause:
+    """Why a run of the unit ended."""
+    found = diagnosis.best(run_key)
+    strong = found is not None and found.kind in ("fatal", "evidence")
+    if run.result == "start-limit-hit" or watch.line(r"start request repeated too quickly")["text"]:
+        return _start_limit(diagnosis, watch, words)
+    step = _exec_step(watch, run)
+    if step is not None:
+        return _unit_exec(watch, step, words)
+    if run.result == "resources" and not strong:
+        item = watch.line(r"failed to", r"failed with result")
+        return make("unit_exec", {**words, "step": "", "step_hint": EXEC_STEP_HINT}, item["text"], time_us=item["time_us"])
+    if run.result == "oom-kill" and (not strong or found.code in _GENERIC):
+        item = watch.line(r"oom", r"failed with result")
+        return make("host_oom", words, item["text"], time_us=item["time_us"])
+    stopped_first = run.stop_asked is not None and (found is None or found.at >= run.stop_asked)
+    if run.result == "timeout" and (not strong or stopped_first):
+        return _timed_out(watch, run, words)
+    if watch.stopped_by_somebody(run) and (not strong or stopped_first):
+        item = watch.line(r"stopp(?:ing|ed) ", *_END_LINE)
+        return make("stopped", words, item["text"], time_us=item["time_us"])
+    if stopped_first and run.exit_code == "killed":
+        item = watch.line(r"killing process", r"stopp(?:ing|ed) ", *_END_LINE)
+        return make("stopped", words, item["text"], time_us=item["time_us"])
+    if found is not None and found.code != "exited":
+        return of_finding(found, words)
+    return _unexplained(watch, run, found, words)
+
+
+def of_restart(watch: UnitWatch, words: dict[str, str]) -> Cause:
+    item = watch.line(r"stopp(?:ing|ed) |start(?:ing|ed) ")
+    return make("stopped", words, item["text"], time_us=item["time_us"])
+
+
+def of_crash_loop(diagnosis: Diagnosis, watch: UnitWatch, words: dict[str, str]) -> Cause:
+    found = diagnosis.best()
+    count = watch.restarts
+    told = {**words, "restarts": f" ({count} restart{'s' if count != 1 else ''} during the wait)", "inner_hint": "Read the lines before each end in the unit's journal."}
+    if found is None:
+        item = watch.line(*_END_LINE)
+        return make("crash_loop", told, item["text"] or _any_end_line(watch), seen=count)
+    inner = of_finding(found, words) if found.code in CAUSES and found.code != "exited" else None
+    seen = max(len(found.runs), 1)
+    told["inner"] = f", each time with the same error, seen {seen} times" if seen > 1 else ""
+    if inner is not None:
+        told["inner"] += f": {inner.summary[0].lower()}{inner.summary[1:].rstrip('.')}" if not inner.summary[:2].isupper() else f": {inner.summary.rstrip('.')}"
+        told["inner_hint"] = inner.hint
+    return make("crash_loop", told, found.line, found.rank, seen=seen, time_us=found.time_us)
+
+
+def of_zombie(found: Finding | None, words: dict[str, str]) -> Cause:
+    """The HTTP server lives on, the engine is gone: the first error of the rank that died."""
+    if found is None:
+        return make("engine_dead", words)
+    inner = of_finding(found, words)
+    hint = "" if found.code in _GENERIC else f"{inner.summary} {inner.hint}"
+    return make("engine_dead", words, found.line, found.rank, hint, found.seen, found.time_us)
+
+
+def _start_limit(diagnosis: Diagnosis, watch: UnitWatch, words: dict[str, str]) -> Cause:
+    found = diagnosis.best()
+    if found is None:
+        item = watch.line(r"start request repeated|start-limit")
+        return make("start_limit", words, item["text"], time_us=item["time_us"])
+    inner = of_finding(found, words)
+    told = {**words, "inner": f"; the error before: {inner.summary.rstrip('.')}" if found.code != "exited" else ""}
+    return make("start_limit", told, found.line, found.rank, seen=found.seen, time_us=found.time_us)
+
+
+def _exec_step(watch: UnitWatch, run: Run) -> tuple[int, str] | None:
+    """The step before the program ran that failed, as systemd numbers and names it."""
+    if run.exit_code == "exited" and run.exit_status is not None and 200 <= run.exit_status <= 245:
+        name = EXEC_STEPS.get(run.exit_status, (str(run.exit_status), ""))[0]
+        return run.exit_status, name
+    told = _STATUS.search(watch.line(r"process exited, code=exited, status=2\d\d/")["text"])
+    if told and 200 <= int(told.group(1)) <= 245:
+        return int(told.group(1)), told.group(2)
+    return None
+
+
+def _unit_exec(watch: UnitWatch, step: tuple[int, str], words: dict[str, str]) -> Cause:
+    number, name = step
+    item = watch.line(*_STEP_LINE)
+    hint = EXEC_STEPS.get(number, ("", ""))[1] or EXEC_STEP_HINT
+    told = {**words, "step": f": the step {name} failed before the program ran (status={number}/{name})", "step_hint": hint}
+    return make("unit_exec", told, item["text"], time_us=item["time_us"])
+
+
+def _timed_out(watch: UnitWatch, run: Run, words: dict[str, str]) -> Cause:
+    item = watch.line(r"start\S* operation timed out|start-pre|start-post|start timed out")
+    if item["text"] and not watch.stop_timed_out:
+        return make("exited", {**words, "how": " because systemd's start limit ran out", "why": ""}, item["text"], hint="Raise TimeoutStartSec= or see what ExecStartPre= waits for.")
+    item = watch.line(r"timed out", r"killing process", r"failed with result")
+    return make("stop_timeout", words, item["text"], time_us=item["time_us"])
+
+
+def _signal_name(status: int | None) -> str:
+    try:
+        return signal.Signals(status or 0).name
+    except ValueError:
+        return f"signal {status}"
+
+
+def _any_end_line(watch: UnitWatch) -> str:
+    return next((item["text"] for item in watch.lines if re.search(_END_LINE[0], item["text"], re.IGNORECASE)), "")
+
+
+def _unexplained(watch: UnitWatch, run: Run, found: Finding | None, words: dict[str, str]) -> Cause:
+    killed = run.exit_code in ("killed", "dumped")
+    item = watch.line(*_END_LINE)
+    if killed and found is None:
+        how = f" ({'dumped core, ' if run.exit_code == 'dumped' else ''}{_signal_name(run.exit_status)})"
+        return make("killed_unknown", {**words, "how": how}, item["text"], time_us=item["time_us"])
+    how = ""
+    if run.exit_code == "exited":
+        how = f" (exit status {run.exit_status or 0})"
+    elif killed:
+        how = f" ({_signal_name(run.exit_status)})"
+    told = {**words, "how": how, "why": " with an error" if found else " and no line of the journal says why"}
+    if found is None:
+        return make("exited", told, item["text"], time_us=item["time_us"])
+    return make("exited", {**told, **found.words}, found.line, found.rank, "Mend the error in the line; the traceback stands above it in the journal.", found.seen, found.time_us)

@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, gpuops.sglang contributors
+# GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a wait remembers for a person: its timeline, its warnings, and the journal around the cause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Cause, Entry, UnitState
+from ansible_collections.gpuops.sglang.plugins.module_utils._phases import Phases
+
+_TAIL = 200
+_TIMELINE = 200
+_SHOWN = 400  # characters of a context line
+_DOING = {
+    "process": "starting the process", "download": "downloading", "distributed": "connecting the ranks", "weights": "loading", "kv_cache": "allocating the KV cache",
+    "graphs": "capturing graphs", "bind": "opening the port", "warmup": "warming up", "ready": "ready",
+}
+
+
+class Story:
+    """All state is plain, so that it can be kept as JSON."""
+
+    def __init__(self, journal_lines: int):
+        self.keep = max(int(journal_lines), 0)
+        self.timeline: list[dict[str, Any]] = []
+        self.warnings: list[str] = []
+        self.tail: list[str] = []
+        self.around: list[str] = []  # from a little before the first error on
+        self.last_step = ""  # the last line that told of progress
+
+    def tell(self, at: float, phase: str, what: str) -> None:
+        if len(self.timeline) >= _TIMELINE:
+            del self.timeline[_TIMELINE // 2]  # the beginning and the end are worth more than the middle
+        self.timeline.append({"at": at, "phase": phase, "what": what})
+
+    def warn(self, text: str) -> None:
+        if text not in self.warnings and len(self.warnings) < 50:
+            self.warnings.append(text)
+
+    def line(self, entry: Entry, is_finding: bool) -> None:
+        text = entry.text[:_SHOWN]
+        if is_finding and not self.around:
+            self.around = self.tail[-8:] + [text]
+        elif self.around and len(self.around) < _TAIL:
+            self.around.append(text)
+        self.tail.append(text)
+        del self.tail[:-_TAIL]
+
+    def find(self, *words: str) -> str:
+        """The first kept line that holds one of the words."""
+        return next((line for line in (*self.around, *self.tail) if any(word in line.lower() for word in words)), "")
+
+    def context(self, cause: str, count: int) -> list[str]:
+        """At most ``count`` lines of the journal, around the cause where there is one."""
+        if count <= 0:
+            return []
+        wanted = cause[:_SHOWN].strip()
+        for lines in (self.around, self.tail):
+            places = [place for place, line in enumerate(lines) if wanted and line.strip() == wanted]
+            if places:
+                start = max(places[0] - count // 3, 0)
+                return lines[start:start + count]
+        return self.tail[-count:]
+
+    def silence(self, start: str, phases: Phases, answers: str, moving: bool, unit: UnitState) -> Cause:
+        """What to say when time ran out and nothing names a cause."""
+        doing = _DOING[phases.phase] + (f" {phases.percent} %" if phases.percent is not None else "")
+        state = f"{doing}, still moving" if moving else doing
+        summary = f"{start} in phase {phases.phase}: {state}"
+        if answers:
+            summary += f"; {answers}"
+        if unit.active_state == "activating" and unit.sub_state:
+            summary += f"; the unit is in {unit.sub_state}"
+        if moving:
+            hint = f"It was {state}: allow a longer wait_timeout, or set extend_while_progress."
+        elif answers:
+            hint = f"Last seen: {answers}; look into the unit's journal for what it waits for."
+        else:
+            hint = f"It hangs in phase {phases.phase}; look at the last line, at the GPUs (nvidia-smi) and at the disk or network it reads from."
+        return Cause("", summary + ".", self.last_step or (self.tail[-1] if self.tail else ""), hint=hint)
+
+    def dump(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def restore(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
