@@ -195,7 +195,13 @@ def _measured(table: Table) -> bool:
 
 
 _PLOTS: tuple[tuple[str, str, str, Callable[..., None], Callable[[Table], bool]], ...] = (
-    ("rate", "Throughput against concurrency", "Bars are 95 % intervals, hollow marks invalid points, a broken line the first strategy run again at the end.", _throughput, _measured),
+    (
+        "rate",
+        "Throughput against concurrency",
+        "Bars are 95 % intervals, hollow marks invalid points, a broken line the first strategy run again at the end.",
+        _throughput,
+        _measured,
+    ),
     (
         "latency",
         "Latency against throughput",

@@ -42,7 +42,8 @@ td.left {{ white-space: normal; min-width: 8rem; }}
 .chip.bad {{ color: var(--bad); background: var(--bad-bg); }}
 .chip.warn {{ color: var(--warn); background: var(--warn-bg); }}
 .plots {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(31rem, 100%), 1fr)); gap: .75rem; margin-top: 1rem; }}
-figure {{ margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .75rem 1rem; display: flex; flex-direction: column; }}
+figure {{ margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .75rem 1rem;
+  display: flex; flex-direction: column; }}
 figcaption {{ margin-bottom: .5rem; }} figcaption b {{ display: block; }} figcaption span {{ color: var(--muted); font-size: .875rem; }}
 svg {{ width: 100%; height: auto; display: block; margin-top: auto; }}
 summary {{ cursor: pointer; color: var(--muted); margin: .75rem 0 .5rem; }}

@@ -70,7 +70,10 @@ def test_the_report_that_is_replaced_can_be_the_previous_one(callback):
     assert {change["verdict"] for change in changes if change["what"].startswith("tok/s")} == {"worse"}
 
 
-@pytest.mark.parametrize("data", [None, {"benchmark": {"points": [{"concurrency": "many"}]}}, {"benchmark": {"points": [{}], "settings": {"slo": {"ttft": "soon"}}}}])
+@pytest.mark.parametrize(
+    "data",
+    [None, {"benchmark": {"points": [{"concurrency": "many"}]}}, {"benchmark": {"points": [{}], "settings": {"slo": {"ttft": "soon"}}}}],
+)
 def test_what_cannot_be_read_is_a_warning(callback, data):
     callback.plugin.v2_runner_on_ok(result(data))
     callback.plugin.v2_runner_on_ok(result({"benchmark": benchmark("ep8")}))

@@ -39,7 +39,10 @@ def test_custom_stats_of_the_whole_run_are_found():
     assert [row.host for row in collector.rows()] == ["gpu-node-1"]
 
 
-@pytest.mark.parametrize("result", [None, "text", [], {}, {"results": ["curl", "git"]}, {"gpus": "none"}, {"benchmark": 3}, {"ansible_facts": {"sglang_benchmarks": []}}])
+@pytest.mark.parametrize(
+    "result",
+    [None, "text", [], {}, {"results": ["curl", "git"]}, {"gpus": "none"}, {"benchmark": 3}, {"ansible_facts": {"sglang_benchmarks": []}}],
+)
 def test_other_results_are_passed_over(result):
     collector = Collector()
     collector.see("gpu-node-1", result)
@@ -113,7 +116,8 @@ def test_hardware_seen_elsewhere_fills_in_what_a_remote_load_generator_did_not_s
 def test_secrets_in_causes_are_masked():
     cause = {"code": "auth", "summary": "HTTPError: 401 Authorization: Bearer k-5ecret-1", "line": "server_args={'api_key': 'k-5ecret-1'} hf_5ecret2abc"}
     collector = Collector(Redactor().clean)
-    collector.see("gpu-node-1", {"ansible_facts": {"sglang_compare_campaign": {"legs": [leg(1, "tp8"), leg(2, "ep8", status="failed", benchmark=None, cause=cause)]}}})
+    legs = [leg(1, "tp8"), leg(2, "ep8", status="failed", benchmark=None, cause=cause)]
+    collector.see("gpu-node-1", {"ansible_facts": {"sglang_compare_campaign": {"legs": legs}}})
     text = str(collector.rows())
     assert "k-5ecret-1" not in text
     assert "hf_5ecret2abc" not in text
