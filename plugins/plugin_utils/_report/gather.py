@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from .model import Hardware, Row
-from .reading import Clean, as_is, hardware_of_gpus, load_of, row_of_benchmark, row_of_failure, row_of_leg
+from .reading import Clean, as_is, hardware_of_gpus, load_of, phases_of, row_of_benchmark, row_of_failure, row_of_leg
 
 UNIT = re.compile(r"^sglang-(?P<deployment>[a-z0-9][a-z0-9-]*-(?P<strategy>[a-z0-9][a-z0-9_]*?))(\.service)?$")
 BAD_VERDICTS = ("failed", "timeout", "stalled", "refused", "preflight_failed")
@@ -102,7 +102,7 @@ class Collector:
         if result.get("verdict") == "ready":
             self._failed.pop((host, deployment), None)
             if result.get("load_seconds") is not None:
-                self._loads[(host, deployment)] = {"seconds": result["load_seconds"]}
+                self._loads[(host, deployment)] = {"seconds": result["load_seconds"], "phases": phases_of(result.get("timeline"))}
         elif failed and isinstance(cause, dict) and result.get("verdict") in BAD_VERDICTS:
             self._failed[(host, deployment)] = row_of_failure(strategy, deployment, host, cause, self._clean)
 

@@ -71,6 +71,17 @@ def load_of(load: dict[str, Any]) -> tuple[float | None, dict[str, float]]:
     return _number(load.get("seconds")), {name: seconds for name, seconds in phases.items() if seconds is not None}
 
 
+def phases_of(timeline: Any) -> dict[str, float]:
+    """Seconds of each phase, from the first event of one to the first event of the next."""
+    begins: dict[str, float] = {}
+    for event in _dicts(timeline):
+        at = _number(event.get("at"))
+        if event.get("phase") and at is not None:
+            begins.setdefault(str(event["phase"]), at)
+    marks = list(begins.items())
+    return {phase: round(end - begin, 1) for (phase, begin), (_next, end) in zip(marks, marks[1:]) if end > begin}
+
+
 def cause_of(raw: dict[str, Any], clean: Clean = as_is) -> dict[str, Any]:
     """Code, summary, hint, line and rank of a cause, and nothing else of it."""
     cause = {key: clean(" ".join(str(raw.get(key) or "").split())) for key in ("code", "summary", "line", "rank", "hint")}
