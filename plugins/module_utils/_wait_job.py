@@ -120,7 +120,7 @@ class Job:
             "version": version,
             "model": model,
             "total": result["load_seconds"],
-            "phases": self.wait.phases.seconds,
+            "phases": result["phases"],
         }
         try:
             _history.append(self.params["history"], record)
