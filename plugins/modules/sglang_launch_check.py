@@ -227,7 +227,7 @@ def main() -> None:
                 "type": "dict",
                 "options": {"root": {"type": "path"}, "version": {"type": "str"}, "user": {"type": "str", "default": "sglang"}},
             },
-            "files": {"type": "dict", "default": {}},
+            "files": {"type": "dict", "default": {}, "no_log": True},
             "allow_busy_gpus": {"type": "bool", "default": False},
         },
         required_one_of=[("plan", "runtime")],
