@@ -78,6 +78,11 @@ def table(version: str) -> Known | None:
     return Known(rows) if rows is not None else None
 
 
+def installed(version: str, rows: dict[str, tuple]) -> Known:
+    """The flags that an installed server lists, and those of its release that it keeps out of its help."""
+    return Known({**TABLES.get(release(version), {}), **rows})
+
+
 def _alias_map() -> dict[str, str]:
     newest = TABLES[max(TABLES, key=number)]
     return {alias: name for name, row in newest.items() if len(row) > 1 for alias in row[1]}

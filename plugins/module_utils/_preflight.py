@@ -114,10 +114,10 @@ def check_runtime(facts: Facts) -> Findings:
 
 def _check_flags(findings: Findings, plan: dict[str, Any], facts: Facts) -> None:
     version = facts.installed_version or plan["version"]
-    known = _flags.Known(facts.flags) if facts.flags else _flags.table(version)
+    known = _flags.installed(version, facts.flags) if facts.flags else _flags.table(version)
     if known is None:
         why = f" ({facts.flags_unread})" if facts.flags_unread else ""
-        findings.add("bad_flags", "note", f"The flags of {version} are neither in the table nor shown by the server{why}: not checked.")
+        findings.add("not_checked", "note", f"The flags of {version} are neither in the table nor shown by the server{why}: not checked.")
     words = [word.partition("=")[0][2:] for word in plan["argv"] if word.startswith("--")]
     for name in words:
         off = name[3:] if name.startswith("no-") and known and not known.get(name) else name
@@ -149,7 +149,7 @@ def _check_sizes(findings: Findings, plan: dict[str, Any], facts: Facts) -> None
         findings.add("bad_flags", "error", f"{text[:1].upper()}{text[1:]}.")
     unchecked = [entry.detail for entry in checks if entry.kept is None]
     if unchecked and model is not None and model.kind == "local" and not model.problems:
-        findings.add("bad_sizes", "note", "Not checked: " + "; ".join(unchecked) + ".")
+        findings.add("not_checked", "note", "Not checked: " + "; ".join(unchecked) + ".")
 
 
 def _cap(caps: set[str]) -> float | None:
@@ -221,7 +221,7 @@ def _check_models(findings: Findings, plan: dict[str, Any], facts: Facts) -> Non
         for problem in model.problems:
             findings.add(problem["code"], "error", problem["text"] + ".", "Check path, mount and download of the model on this node.")
         if model.kind == "hub":
-            findings.add("hub_unreachable", "note", f"{model.path} comes from a hub; whether the node can load it is seen at the start.")
+            findings.add("not_checked", "note", f"{model.path} comes from a hub; whether the node can load it is seen at the start.")
     model = facts.models[0] if facts.models else None
     if model is not None and isinstance(model.config, dict) and model.config.get("auto_map") and plan["flags"].get("trust-remote-code") is not True:
         summary = f"{model.path} brings code of its own (auto_map in config.json), and trust-remote-code is not set."
@@ -241,7 +241,7 @@ def _check_ports(findings: Findings, plan: dict[str, Any], facts: Facts) -> None
     try:
         _ports.refuse_overlap(plan["unit"], plan["ports"], {name: ports for name, ports in others.items() if ports is not None})
     except Refusal as refusal:
-        findings.add("port_in_use", "error", f"{refusal.text}.", "Leave ten ports for each deployment.")
+        findings.add(refusal.code, "error", f"{refusal.text}.", "Leave ten ports for each deployment.")
     if facts.ephemeral:
         warning = _ports.in_ephemeral_range(plan["ports"], *facts.ephemeral)
         if warning:
@@ -260,6 +260,6 @@ def _check_unit(findings: Findings, facts: Facts) -> None:
     if unit.load_state == "masked":
         findings.add("unit_masked", "error", f"{unit.name} is masked.", f"systemctl unmask {unit.name}")
     if unit.need_daemon_reload:
-        findings.add("unit_missing", "note", f"systemd has not read the files of {unit.name} since they were changed.", "systemctl daemon-reload")
+        findings.add("unit_changed", "note", f"systemd has not read the files of {unit.name} since they were changed.", "systemctl daemon-reload")
     if unit.drop_ins:
-        findings.add("unit_exec", "warning", f"{unit.name} is changed by {', '.join(unit.drop_ins)}, which was not written by this collection.")
+        findings.add("unit_changed", "warning", f"{unit.name} is changed by {', '.join(unit.drop_ins)}, which was not written by this collection.")

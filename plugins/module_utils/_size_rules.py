@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 from typing import Callable
 
@@ -69,16 +70,16 @@ def _attention(sizes: Sizes, model: ModelFacts, gpu_count: int | None) -> list[C
         checks.append(_divides("decode context", "tp", sizes.tp, "dcp", sizes.dcp, ("dcp", "tp")))
     if sizes.device == "cpu":
         return checks + [Check("attention heads", None, "the CPU engine pads heads")]
-    attn_tp = sizes.attn_tp
+    attn_tp, vary = sizes.attn_tp, ("tp", "attn_dp") if sizes.attn_dp > 1 else ("tp",)
     label = f"tp {sizes.tp} / attn_dp {sizes.attn_dp} / attn_cp {sizes.attn_cp} = attn_tp" if inner > 1 else "tp"
-    checks.append(_divides("attention heads", "num_attention_heads", model.heads, label, attn_tp, ("tp", "attn_dp")))
+    checks.append(_divides("attention heads", "num_attention_heads", model.heads, label, attn_tp, vary))
     if model.latent_kv:
         return checks
     if model.kv_heads is not None and model.kv_heads < attn_tp:
         rest = attn_tp % model.kv_heads
         detail = f"{label} {attn_tp} % num_key_value_heads {model.kv_heads} = {rest} (each head is copied to several ranks)"
-        return checks + [Check("key value heads", rest == 0, detail, ("tp", "attn_dp"))]
-    return checks + [_divides("key value heads", "num_key_value_heads", model.kv_heads, label, attn_tp, ("tp", "attn_dp"))]
+        return checks + [Check("key value heads", rest == 0, detail, vary)]
+    return checks + [_divides("key value heads", "num_key_value_heads", model.kv_heads, label, attn_tp, vary)]
 
 
 def _experts(sizes: Sizes, model: ModelFacts, gpu_count: int | None) -> list[Check]:
@@ -189,8 +190,14 @@ def alternatives(sizes: Sizes, model: ModelFacts, gpu_count: int | None, vary: t
                     found.append((candidate.ranks_per_node, change))
         if found:
             most = max(ranks for ranks, _change in found)
-            return [change for ranks, change in found if ranks == most]
+            changes = [change for ranks, change in found if ranks == most]
+            return changes if count == 1 else sorted(changes, key=lambda change: _distance(sizes, change))
     return []
+
+
+def _distance(sizes: Sizes, change: dict[str, int]) -> float:
+    """How far a change is from what was asked for."""
+    return sum(abs(math.log2(number / max(getattr(sizes, field), 1))) for field, number in change.items())
 
 
 def _named(changes: list[dict[str, int]]) -> str:
@@ -210,6 +217,8 @@ def refuse_bad(sizes: Sizes, model: ModelFacts, gpu_count: int | None) -> list[C
     if not broken:
         return done
     vary = tuple(dict.fromkeys(field for check in broken for field in check.vary))
+    if "tp" in vary:  # these live inside the tensor group and have to follow it
+        vary += tuple(field for field in ("ep", "attn_dp") if getattr(sizes, field) > 1 and field not in vary)
     changes = alternatives(sizes, model, gpu_count, vary)
     would = f"sizes that would do: {_named(changes)}" if changes else "no change of these sizes alone would do"
     raise Refusal("bad_sizes", "; ".join(check.detail for check in broken) + f"; {would}")
