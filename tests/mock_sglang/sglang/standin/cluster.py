@@ -9,6 +9,7 @@ import gc
 import os
 import select
 import signal
+import time
 import traceback
 
 from sglang.standin import log
@@ -146,6 +147,13 @@ class Cluster:
         for child in self.schedulers:
             if child.poll() is None:
                 os.kill(child.pid, number)
+
+    def release(self, seconds: float) -> None:
+        """Ask the ranks to let go of everything and leave; whoever has not after some time is left to kill_all."""
+        self.tell_ranks(signal.SIGUSR2)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and any(child.poll() is None for child in self.schedulers):
+            time.sleep(0.005)
 
     def kill_all(self) -> None:
         """End every child at once and wait for it."""

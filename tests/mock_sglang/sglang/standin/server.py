@@ -20,6 +20,7 @@ from sglang.standin.warmup import Warmup
 DRAIN_TICK = 5.0  # seconds between two looks at what is still running
 WATCH_EVERY = 1.0  # seconds between two looks at the children
 SETTLE = 5.0  # seconds the real server waits before it looks at its dead
+RELEASE = 1.0  # seconds the ranks have to leave by themselves
 FOLLOWER_PATHS = ("/health", "/health_generate", "/ping")
 
 
@@ -50,7 +51,7 @@ class Server:
         if not self._bind():
             return self._port_taken()
         self._serve_signals()
-        if self.faults.here("warmup"):
+        if self.faults.here("warmup") and not self.faults.is_("hang"):
             self._strike_late()
         self.loop.every(WATCH_EVERY * self.scale, self._watch)
         self.loop.every(DRAIN_TICK * self.scale, self._drain)
@@ -100,7 +101,7 @@ class Server:
     def _port_taken(self) -> int:
         """The way out of a late port conflict: the warm-up may well have been answered by the other server."""
         log.uvicorn("Waiting for application shutdown.")
-        self.warmup.wait(2.0 * self.scale)
+        self.warmup.wait(max(2.0 * self.scale, 1.0))
         log.uvicorn("Application shutdown complete.")
         pid = self.start.pid
         log.line("kill_process_tree called: parent_pid=%d, include_parent=False, pid=%d" % (pid, pid))
@@ -195,7 +196,7 @@ class Server:
 
     def _shut_down(self) -> None:
         pid = self.start.pid
-        self.cluster.tell_ranks(signal.SIGUSR2)
+        self.cluster.release(RELEASE)
         log.line("kill_process_tree called: parent_pid=%d, include_parent=False, pid=%d" % (pid, pid))
         log.uvicorn("Shutting down")
         self.http.close()

@@ -122,7 +122,7 @@ class ChatAnswer(Answer):
 
     def finish(self, job) -> None:
         """A chunk without text tells why it ended, one without choices the usage."""
-        self.request.chunk(self._chunk({"reasoning_content": None}, job.finish_reason, job))
+        self.request.chunk(self._chunk({"reasoning_content": None}, job.finish_reason))
         if self.usage_asked:
             self.request.chunk(
                 event(

@@ -110,7 +110,8 @@ class Warmup:
                 self._wait_listening()
                 self._first_request()
         except (OSError, WarmupFailed) as failure:
-            self._give_up(failure)
+            if server.http.listener:
+                self._give_up(failure)
             return
         server.become_ready()
         try:
