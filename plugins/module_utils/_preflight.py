@@ -140,13 +140,13 @@ def _check_sizes(findings: Findings, plan: dict[str, Any], facts: Facts) -> None
         read = _model_config.read(model.config if model else None, plan["flags"].get("json-model-override-args"))
         checks = _size_rules.refuse_bad(sizes, read, count)
     except Refusal as refusal:
-        findings.add(refusal.code, "error", refusal.text[:1].upper() + refusal.text[1:] + ".", "Change the sizes in the strategy or in sglang_server_flags.")
+        findings.add(refusal.code, "error", f"The sizes do not fit: {refusal.text}.", "Change them in the strategy or in sglang_server_flags.")
         return
     caps = {gpu["compute_cap"] for gpu in facts.gpus if gpu.get("compute_cap")}
     if len(caps) > 1:
         findings.add("gpu_count", "warning", f"The GPUs are of several compute capabilities: {', '.join(sorted(caps))}.", "Name GPUs of one kind.")
     for text in _flag_pairs.refused(plan["flags"], sizes, plan["served_model_name"], "--config" in plan["argv"], _cap(caps)):
-        findings.add("bad_flags", "error", f"{text[:1].upper()}{text[1:]}.")
+        findings.add("bad_flags", "error", f"SGLang will refuse this: {text}.", "Change the flags of the strategy or sglang_server_flags.")
     unchecked = [entry.detail for entry in checks if entry.kept is None]
     if unchecked and model is not None and model.kind == "local" and not model.problems:
         findings.add("not_checked", "note", "Not checked: " + "; ".join(unchecked) + ".")
@@ -245,7 +245,7 @@ def _check_ports(findings: Findings, plan: dict[str, Any], facts: Facts) -> None
     if facts.ephemeral:
         warning = _ports.in_ephemeral_range(plan["ports"], *facts.ephemeral)
         if warning:
-            findings.add("port_in_use", "warning", f"{warning[:1].upper()}{warning[1:]}.")
+            findings.add("port_in_use", "warning", f"The {warning}.")
 
 
 def _claimed(unit: UnitLook) -> list[int]:

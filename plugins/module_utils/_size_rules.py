@@ -180,7 +180,7 @@ def alternatives(sizes: Sizes, model: ModelFacts, gpu_count: int | None, vary: t
     """Sizes that would do: as few of ``vary`` changed as possible, and as many GPUs used as possible."""
     limit = min(gpu_count or sizes.ranks_per_node, 64)
     choices = [number for number in range(1, max(limit * sizes.nnodes, 8) + 1) if number <= 16 or number % 4 == 0]
-    for count in range(1, min(len(vary), 3) + 1):
+    for count in range(1, min(len(vary), 2) + 1):
         found = []
         for fields in itertools.combinations(vary, count):
             for numbers in itertools.product(choices, repeat=count):
