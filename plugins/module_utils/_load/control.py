@@ -59,7 +59,7 @@ class Control:
             return self.session.request(
                 method, self.base + path, json=body, headers=self.headers(key), timeout=(5.0, timeout), allow_redirects=False, stream=stream)
         except OSError as error:  # every error of requests is one
-            kind = failure_kind(error)
+            kind = "refused" if "Connection refused" in str(error) else failure_kind(error)
             words = {"refused": "nothing listens there", "timeout": "no answer in %g s" % timeout, "reset": "the connection was cut"}
             raise Trouble("endpoint_gone", "%s does not answer: %s" % (self.base, words.get(kind) or failure_text(error, kind)), "Is the unit ready? Are host, port and scheme right?") from error
 

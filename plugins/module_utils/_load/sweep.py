@@ -137,7 +137,7 @@ class Sweep:
         self._look_after(around, before)
         made = point(pool, around)
         if self.settings.histograms:
-            made["histograms"] = dict(pool.whole.dump_histograms(), started_at=firsts[0], ended_at=firsts[1])
+            made["histograms"] = dict(pool.whole.dump_histograms(), started_at=firsts[0], ended_at=firsts[1], start_at=self.settings.start_at)
         return made
 
     def _look_after(self, around: Around, before: dict[str, float]) -> None:
