@@ -87,7 +87,7 @@ def _shares(plan: dict[str, Any], its: Claim, facts: Facts) -> list[str]:
     return shares + (["port"] if its.port == plan["port"] else [])
 
 
-def check(plan: dict[str, Any], facts: Facts, allow_busy_gpus: bool = False) -> Findings:
+def check(plan: dict[str, Any], facts: Facts, gpus_must_be_free: bool = True) -> Findings:
     """Everything that is wrong with this plan on this node, settings first."""
     findings = Findings()
     _check_flags(findings, plan, facts)
@@ -95,7 +95,7 @@ def check(plan: dict[str, Any], facts: Facts, allow_busy_gpus: bool = False) -> 
     _check_runtime(findings, plan, facts)
     if plan.get("device", "cuda") == "cuda":
         _check_gpus(findings, plan, facts)
-        _check_busy(findings, plan, facts, "warning" if allow_busy_gpus else "error")
+        _check_busy(findings, plan, facts, "error" if gpus_must_be_free else "warning")
     _check_models(findings, plan, facts)
     _check_ports(findings, plan, facts)
     _check_unit(findings, facts)

@@ -43,7 +43,9 @@ options:
     type: dict
     default: {}
   allow_busy_gpus:
-    description: Whether GPU memory held by processes outside of SGLang's units is only a warning.
+    description:
+      - Whether GPU memory held by processes outside of SGLang's units is only a warning.
+      - It is never more than that while the planned server runs already.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -219,6 +221,11 @@ def _about_plan(plan: dict[str, Any], facts: _preflight.Facts, files: dict[str, 
     }
 
 
+def _will_start(about_plan: dict[str, Any]) -> bool:
+    """Whether a deployment would start the server, as it does unless the planned one runs from the files that are wanted."""
+    return not about_plan["running"]["matches"] or not all(entry["same"] for entry in about_plan["files"].values())
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -238,7 +245,8 @@ def main() -> None:
     if missing:
         module.fail_json(msg=f"plan is not from the filter gpuops.sglang.launch_plan: it lacks {', '.join(missing)}")
     facts, installed = _node.facts(commands, plan, module.params["runtime"] or {}, module.check_mode)
-    findings = _preflight.check(plan, facts, module.params["allow_busy_gpus"]) if plan else _preflight.check_runtime(facts)
+    about_plan = _about_plan(plan, facts, module.params["files"], commands) if plan else {}
+    findings = _preflight.check(plan, facts, _will_start(about_plan) and not module.params["allow_busy_gpus"]) if plan else _preflight.check_runtime(facts)
     cause = findings.cause()
     result = {
         "changed": False,
@@ -249,9 +257,7 @@ def main() -> None:
         "gpus": facts.gpus,
         "driver_version": next((gpu["driver_version"] for gpu in facts.gpus if gpu.get("driver_version")), ""),
     }
-    if plan:
-        result.update(_about_plan(plan, facts, module.params["files"], commands))
-    result["commands"] = commands.lines
+    result.update(about_plan, commands=commands.lines)
     for item in findings.items:
         if item["level"] == "warning":
             module.warn(item["summary"])

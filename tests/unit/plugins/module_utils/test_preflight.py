@@ -114,7 +114,7 @@ def test_a_restart_is_not_in_its_own_way():
 def test_orphans_of_a_unit_are_strangers():
     facts = node(unit=unit(active=False), gpus=[gpu(0, processes=[process(77, name="sglang::scheduler_TP0")])] + [gpu(index) for index in range(1, 8)])
     assert "sglang::scheduler_TP0" in _preflight.check(plan(), facts).cause()["summary"]
-    allowed = _preflight.check(plan(), facts, allow_busy_gpus=True)
+    allowed = _preflight.check(plan(), facts, gpus_must_be_free=False)
     assert allowed.verdict() == "ok" and allowed.items[0]["level"] == "warning"
 
 
