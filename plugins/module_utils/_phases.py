@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import split
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 
 PHASES = ("process", "download", "distributed", "weights", "kv_cache", "graphs", "bind", "warmup", "ready")
 _ORDER = {name: place for place, name in enumerate(PHASES)}
 _LABELS_KEPT = 256
 
-_RANK_WORDS = re.compile(r"\b(?:DP|PP|CP|ATTN_CP|MOE_DP|TP|EP)\d+\b")
-_PREFIX = re.compile(r"^\s?\[([^\]]{0,120})\]")
 _FREE = re.compile(r"avail[ _]mem=([\d.]+) ?GB", re.IGNORECASE)
 _SIZE = r"[\d.,]+ ?[kKMGT]?i?B?"
 _BAR = re.compile(
@@ -39,18 +38,6 @@ _MARKS = (
 )
 _CUES = ("begin", " end", "alloc", "server", "startup", "running on", "fired up", "pool", "pre-compile", "long time")
 _UNITS = {"weights": "shards", "download": "files", "graphs": "batches"}
-
-
-def log_rank(text: str) -> str:
-    """The rank in a line's prefix, as the log has it: "TP3", "PP1 TP0"; "" where the prefix names none."""
-    prefix = _PREFIX.match(text)
-    return " ".join(_RANK_WORDS.findall(prefix.group(1))) if prefix else ""
-
-
-def log_body(text: str) -> str:
-    """A line without its prefix of time and rank."""
-    prefix = _PREFIX.match(text)
-    return text[prefix.end():].lstrip() if prefix else text
 
 
 class Phases:
@@ -110,7 +97,7 @@ class Phases:
             self.free_gb = float(free.group(1)) if free.group(1).count(".") < 2 else None
 
     def _take_mark(self, when: float, phase: str, what: str, text: str) -> bool:
-        rank = log_rank(text)
+        rank = split(text)[0]
         if what == "compile":
             changed = not self.compiling
             self.compiling = True

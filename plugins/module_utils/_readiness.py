@@ -10,15 +10,17 @@ from typing import Any, Callable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils import _wait_cause as causes
 from ansible_collections.gpuops.sglang.plugins.module_utils._causes import version_words
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import split
+from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Context, Finding
 from ansible_collections.gpuops.sglang.plugins.module_utils._message import failure_message
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Answer, Cause, Entry, Listener, Probe, UnitState, Verdict
 from ansible_collections.gpuops.sglang.plugins.module_utils._phases import Phases
 from ansible_collections.gpuops.sglang.plugins.module_utils._redact import Redactor
-from ansible_collections.gpuops.sglang.plugins.module_utils._signatures import Context, Diagnosis, Finding
+from ansible_collections.gpuops.sglang.plugins.module_utils._signatures import Diagnosis
 from ansible_collections.gpuops.sglang.plugins.module_utils._wait_http import Ladder, describe_answer
 from ansible_collections.gpuops.sglang.plugins.module_utils._wait_peers import Peers, gpu_holders
 from ansible_collections.gpuops.sglang.plugins.module_utils._wait_story import Story
-from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import Run, UnitWatch
+from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import NEVER_STARTED, SETTLE, Run, UnitWatch
 
 LOOK_EVERY = 1.0
 SETTLE_SILENT = 1.0  # seconds the journal may take to bring the cause after the unit has ended
@@ -92,6 +94,7 @@ class Wait:
         self._gpu: Any = None
         self._told = ""
         self._runs_seen = 0
+        self._strangers: list[str] = []  # invocations that are not known as ours
 
     # -- what to look at
 
@@ -133,6 +136,10 @@ class Wait:
             if at is not None:
                 moments.append(at + LOOK_EVERY)
         moments.append(self._ladder.next_at)
+        if self._watch.stale_since is not None:
+            moments += [self._watch.stale_since + SETTLE, self._watch.stale_since + NEVER_STARTED]
+        if self._watch.stopping_since is not None:
+            moments.append(self._watch.stopping_since + STOP_GRACE)
         run = self._watch.run
         if run is not None and run.ended is not None:
             moments += [run.ended + SETTLE_SILENT, (run.end_line_at or run.ended) + SETTLE_TOLD]
@@ -140,6 +147,8 @@ class Wait:
             moments += [self._foreign_since + FOREIGN_LOOK, self._foreign_since + 1.5]
         if self._diagnosis.doom_at is not None:
             moments += [self._diagnosis.doom_at + DOOM_GRACE, self._diagnosis.doom_at + ECHO_GRACE]
+        if self._peer_dead_since is not None:
+            moments.append(self._peer_dead_since + PEER_GRACE)
         later = [moment for moment in moments if moment > now + 1e-6]
         return min(later)
 
@@ -183,8 +192,9 @@ class Wait:
         for entry in entries:
             run = self._run_of(entry)
             if run is None:
-                if entry.source == "systemd":
+                if entry.source == "systemd" or entry.invocation_id not in self._strangers:
                     self._unit_due = True
+                    self._strangers = [*self._strangers[-50:], entry.invocation_id]
                 if len(self._waiting) < _BUFFER:
                     self._waiting.append(entry)
             else:
@@ -222,7 +232,7 @@ class Wait:
         known = len(self._diagnosis.findings)
         context = Context(now, self._phases.phase, self._phases.announced, False, self._phases.steps, run)
         if "memory" in entry.text.lower():
-            context = Context(now, self._phases.phase, self._phases.announced, self._phases.capturing(_rank_words(entry.text)), self._phases.steps, run)
+            context = Context(now, self._phases.phase, self._phases.announced, self._phases.capturing(split(entry.text)[0]), self._phases.steps, run)
         self._diagnosis.feed(entry, context)
         self._story.line(entry, len(self._diagnosis.findings) > known)
         self._note_losses(now, entry)
@@ -355,7 +365,7 @@ class Wait:
             return causes.of_restart(watch, words)
         if limit == 0:
             since = watch.run.began
-            if now - since < SETTLE_TOLD and not (found and found.kind in ("fatal", "evidence")):
+            if now - since < SETTLE_TOLD and not (found and found.strong):
                 return None
             return causes.of_end(self._diagnosis, watch, previous, str(len(watch.runs) - 1), words)
         if watch.restarts >= limit:
@@ -374,7 +384,7 @@ class Wait:
     def _has_settled(self, now: float, run: Run) -> bool:
         """Has the journal had its moment to bring the cause?"""
         found = self._diagnosis.best(self._watch.run_key)
-        if found is not None and found.kind in ("fatal", "evidence") and not found.pending and (found.code != "scheduler_crashed" or run.result != "oom-kill"):
+        if found is not None and found.strong and not found.pending and (found.code != "scheduler_crashed" or run.result != "oom-kill"):
             return True
         if run.result in ("oom-kill", "start-limit-hit") and self._watch.line(r"oom|repeated too quickly|start-limit")["text"]:
             return True
@@ -384,7 +394,7 @@ class Wait:
 
     def _best_is_strong(self) -> bool:
         found = self._diagnosis.best(self._watch.run_key)
-        return found is not None and found.kind in ("fatal", "evidence")
+        return found is not None and found.strong
 
     def _judge_listener(self, now: float) -> Cause | None:
         if self._foreign_since is None or self._foreign_looks < 2 or not self._watch.active:
@@ -407,7 +417,7 @@ class Wait:
         if self._watch.run is None or self._watch.run.ended is not None:
             return None
         found = diagnosis.best(run)
-        strong = found is not None and found.kind in ("fatal", "evidence")
+        strong = found is not None and found.strong
         if diagnosis.doom_at is not None and diagnosis.doom_run == run:
             grace = DOOM_GRACE if strong else ECHO_GRACE
             if now - diagnosis.doom_at < grace - 1e-6:
@@ -539,7 +549,7 @@ class Wait:
             "timeline": self._story.timeline,
             "phases": {**self._phases.seconds},
             "cause": cause,
-            "secondary": self._diagnosis.secondary(self._diagnosis.best()) if cause else 0,
+            "secondary": self._diagnosis.secondary() if cause else 0,
             "unit": {"name": self.options.unit, **state, "restarts_during_wait": self._watch.restarts},
             "http": {path: item["text"] for path, item in self._ladder.seen.items()},
             "journal": self._story.context(cause["line"] if cause else "", self.options.journal_lines),
@@ -551,7 +561,7 @@ class Wait:
 
     # -- keeping
 
-    _PLAIN = ("_began", "_progress_at", "_listener_at", "_foreign_since", "_foreign_looks", "_foreign_ids", "_foreign_asked", "_peer_dead_since", "_gpu", "_told", "_runs_seen")
+    _PLAIN = ("_began", "_progress_at", "_listener_at", "_foreign_since", "_foreign_looks", "_foreign_ids", "_foreign_asked", "_peer_dead_since", "_gpu", "_told", "_runs_seen", "_strangers")
     _PARTS = ("_watch", "_diagnosis", "_phases", "_ladder", "_peers", "_story")
 
     def dump(self) -> dict[str, Any]:
@@ -586,7 +596,3 @@ def _listener_words(listener: Listener, port: int) -> str:
     whose = {True: "this unit's", False: "outside this unit", None: "owner unknown"}[listener.in_unit]
     return f"port {port}: open, pid {listener.pid} ({whose})"
 
-
-def _rank_words(text: str) -> str:
-    from ansible_collections.gpuops.sglang.plugins.module_utils._phases import log_rank
-    return log_rank(text)

@@ -9,8 +9,9 @@ import re
 import signal
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._causes import CAUSES, EXEC_STEP_HINT, EXEC_STEPS, describe
+from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Finding
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Cause
-from ansible_collections.gpuops.sglang.plugins.module_utils._signatures import Diagnosis, Finding
+from ansible_collections.gpuops.sglang.plugins.module_utils._signatures import Diagnosis
 from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import Run, UnitWatch
 
 _STATUS = re.compile(r"status=(\d+)/(\w+)")
@@ -35,7 +36,7 @@ def of_finding(found: Finding, words: dict[str, str]) -> Cause:
 def of_end(diagnosis: Diagnosis, watch: UnitWatch, run: Run, run_key: str, words: dict[str, str]) -> Cause:
     """Why a run of the unit ended."""
     found = diagnosis.best(run_key)
-    strong = found is not None and found.kind in ("fatal", "evidence")
+    strong = found is not None and found.strong
     if run.result == "start-limit-hit" or watch.line(r"start request repeated too quickly")["text"]:
         return _start_limit(diagnosis, watch, words)
     step = _exec_step(watch, run)

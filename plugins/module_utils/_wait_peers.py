@@ -9,8 +9,9 @@ import re
 from dataclasses import asdict
 from typing import Any, Iterable
 
+from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Context, Finding
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry, UnitState
-from ansible_collections.gpuops.sglang.plugins.module_utils._signatures import Context, Diagnosis, Finding
+from ansible_collections.gpuops.sglang.plugins.module_utils._signatures import Diagnosis
 
 _MIB = re.compile(r"(\d+)")
 

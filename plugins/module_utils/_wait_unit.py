@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry, UnitState
 
-SETTLE = 2.5  # seconds that a unit found failed at the first look may take to begin the start we wait for
+SETTLE = 2.0  # seconds that a unit found failed at the first look may take to begin the start we wait for
 NEVER_STARTED = 10.0  # seconds that a unit which never ran may stay so
 _SIGTERM = ("15", "TERM")
 

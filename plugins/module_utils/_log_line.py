@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, gpuops.sglang contributors
+# GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Takes a line of SGLang's log apart: the rank in its prefix, what it says, and what it has in common with others."""
+
+from __future__ import annotations
+
+import re
+
+_BRACKET = re.compile(r"^\s?\[(?P<inside>[^\]]{0,120})\]:? ?")
+_RANK_WORDS = re.compile(r"\b(?:DP|PP|CP|ATTN_CP|MOE_DP|TP|EP)\d+\b")
+_RANK_NUMBER = re.compile(r"\brank ?(\d{1,5})\b", re.IGNORECASE)
+_LEVEL = re.compile(r"^(?:INFO|ERROR|CRITICAL|WARNING|FATAL)\b ?:?\s+")
+_VARYING = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
+
+
+def split(text: str) -> tuple[str, str]:
+    """The rank that a line's prefix names ("TP3", "PP1 TP0", "rank4", ""), and the line without its prefixes."""
+    rank, body = "", text
+    for _prefix in range(3):
+        match = _BRACKET.match(body)
+        if not match:
+            break
+        inside = match["inside"]
+        words = _RANK_WORDS.findall(inside)
+        number = _RANK_NUMBER.search(inside)
+        if words:
+            rank = " ".join(words)
+        elif number:
+            rank = rank or f"rank{number.group(1)}"
+        elif not (":" in inside or ".." in inside or "…" in inside):
+            break
+        body = body[match.end():]
+    level = _LEVEL.match(body)
+    return rank, body[level.end():] if level else body
+
+
+def shape(line: str) -> str:
+    """A line without what differs between ranks, runs and moments."""
+    return _VARYING.sub("#", split(line)[1])[:300]

@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, gpuops.sglang contributors
+# GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Matches one line against the signatures: which cause it names, how surely, and with which details."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
+from ansible_collections.gpuops.sglang.plugins.module_utils._signature_table import SIGNATURES
+from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import is_exception
+
+LONGEST = 2000  # characters of a line that are matched and quoted
+GENERIC = ("scheduler_crashed", "exited")  # what is said of an error that no signature knows
+STRENGTH = {"fatal": 0, "evidence": 0, "wrapper": 1, "plain": 2, "weak": 3}
+
+_OURS = re.compile(r"sglang|python|pt_main|multiproc|uvicorn|ray::", re.IGNORECASE)
+_GPU_NUMBER = re.compile(r"\bGPU (\d{1,3})\b")
+_FRACTION = re.compile(r"mem_fraction_static=([\d.]*\d)")
+_PORT_NUMBER = re.compile(r"\bport:? ?=?(\d{2,5})\b|'[^']{0,80}', (\d{2,5})\)|\w*port=(\d{2,5})\b|\bat (\d{2,5}) is not|\]?:(\d{4,5})\b", re.IGNORECASE)
+_INNER_OF_CAPTURE = ("no_kernel_for_arch", "shared_memory_limit", "attention_backend", "jit_failed", "jit_tool_missing", "missing_cuda_lib")
+
+
+@dataclass
+class Finding:
+    """One line that may be the cause, with what is known of it."""
+
+    code: str
+    line: str
+    kind: str  # fatal, evidence, wrapper, plain (an exception nobody knows), weak; doom and echo never stand for a cause
+    order: int
+    at: float  # seconds of the wait's clock
+    rank: str = ""
+    time_us: int = 0
+    run: str = ""
+    proof: bool = False
+    shaped: bool = False  # the line has the form of an exception
+    pending: bool = False  # a traceback whose last line has not come yet
+    hint: str = ""
+    phase: str = ""
+    steps: int = 0  # progress of the start when it was seen
+    seen: int = 1
+    runs: list = field(default_factory=list)
+    words: dict = field(default_factory=dict)
+    yields_to: list = field(default_factory=list)
+
+    @property
+    def strong(self) -> bool:
+        return self.kind in ("fatal", "evidence")
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is known of the start when a line is read."""
+
+    now: float = 0.0
+    phase: str = "process"
+    serving: bool = False
+    capturing: bool = False
+    steps: int = 0
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line with what its prefix told and when it came."""
+
+    entry: Entry
+    text: str
+    rank: str
+    body: str
+    order: int
+    context: Context
+
+
+def finding(code: str, line: Line, kind: str = "fatal", proof: bool = False, hint: str = "") -> Finding:
+    context = line.context
+    return Finding(
+        code=code, line=line.entry.text[:LONGEST].strip(), kind=kind, order=line.order, at=context.now, rank=line.rank, time_us=line.entry.time_us,
+        run=context.run, proof=proof, shaped=is_exception(line.body), hint=hint, phase=context.phase, steps=context.steps, runs=[context.run])
+
+
+def match(line: Line, nodes: int, capability: str) -> Finding | None:
+    """What the first signature that fits makes of a line."""
+    lowered = line.text.lower()
+    for signature in SIGNATURES:
+        if line.entry.source not in signature.sources or not any(cue in lowered for cue in signature.cues):
+            continue
+        fits = signature.regex.search(line.body) or signature.regex.search(line.text)
+        if not fits:
+            continue
+        groups = {name.rstrip("0123456789"): value for name, value in fits.groupdict().items() if value}
+        victim = groups.get("victim") or groups.get("task")
+        if victim and not _OURS.search(victim) and "sglang" not in line.text:
+            continue
+        found = finding(signature.code, line, signature.kind, signature.proof, signature.hint)
+        found.yields_to = list(signature.yields_to)
+        found.words = _words(signature.code, line.text, groups, capability)
+        _refine(found, line, nodes)
+        return found
+    return None
+
+
+def _refine(found: Finding, line: Line, nodes: int) -> None:
+    """What a line means can depend on when it came."""
+    context = line.context
+    if found.code == "cuda_oom":
+        if context.capturing or context.phase == "graphs" and "captur" in line.text.lower():
+            found.code = "graph_capture_oom"
+        elif context.serving:
+            found.code = "runtime_oom"
+    elif found.code == "graph_capture_failed":
+        inner = line.text.partition("failed")[2]
+        for signature in SIGNATURES:
+            if signature.code in _INNER_OF_CAPTURE and signature.kind == "fatal" and signature.regex.search(inner):
+                found.code, found.kind = signature.code, "fatal"
+                break
+    elif found.code in ("peer_lost", "wrong_interface") and found.kind == "weak" and nodes < 2:
+        found.kind = "echo"  # one node has no peers to lose: a rank of its own, or an HTTP client, went away
+
+
+def _words(code: str, text: str, groups: dict[str, str], capability: str) -> dict[str, str]:
+    """What the catalogue's sentences can be filled in with from this line."""
+    words = {}
+    if code == "kv_pool_too_small":
+        fraction = _FRACTION.search(text)
+        if fraction:
+            words["value"] = f" ({fraction.group(1)})"
+    gpu = _GPU_NUMBER.search(text)
+    if gpu:
+        words["gpu"] = f" (GPU {gpu.group(1)})"
+    if code == "port_in_use":
+        number = _PORT_NUMBER.search(text)
+        port = groups.get("number") or (next((part for part in number.groups() if part), "") if number else "")
+        if port:
+            words["port"] = f" ({port})"
+    if code == "no_kernel_for_arch" and capability:
+        words["capability"] = f" (compute capability {capability})"
+    flag = groups.get("flag", "")
+    if flag:
+        words["flag"] = f": {flag[:160].rstrip('. ')}"
+    if groups.get("exit"):
+        words["exit"] = f" (exit code {groups['exit']})"
+    for name in ("lib", "tool", "path"):
+        if groups.get(name):
+            words[name] = f" ({groups[name][:160]})"
+    return words

@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, gpuops.sglang contributors
+# GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Joins the lines of tracebacks, each rank's on its own, until the line of the exception has come."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
+
+_KEPT = 64
+
+_HEADER = re.compile(
+    r"(?P<head>\w+ hit an exception|initialization failed\. ?warmup error)(?:: ?(?P<rest>.*))?$|^(?P<plain>Traceback(?: \(most recent call last\))?:?(?: \.\.\.)?$)", re.IGNORECASE)
+_HARMLESS = re.compile(r"exception in ASGI application|task exception was never retrieved|exception ignored in|ignore import error|exception in callback", re.IGNORECASE)
+_CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
+_FRAME = re.compile(r"^\s+\S|^\^+$|^File \"|^\.\.\.$|^\[Previous line repeated")
+_ANY_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]{0,120}(?::\s|:$|$)")
+_EXCEPTION = re.compile(
+    r"^(?:-\s)?(?:(?:[A-Za-z_]\w{0,60}(?:\.|::)){0,8}[A-Z]\w{0,80}(?:Error|Exception|Exit|Interrupt|OutOfResources|Timeout|Failure)|Exception)\b(?::|$)")
+
+
+def is_exception(body: str) -> bool:
+    """Has the line the form of the last line of a traceback?"""
+    return bool(_EXCEPTION.match(body))
+
+
+@dataclass
+class Traceback:
+    rank: str
+    pid: int
+    head: str  # scheduler, warmup: no server survives it; plain; harmless: logged by the web server and survived
+    order: int
+    time_us: int
+    frames: int = 0
+    finding: int = -1  # order of the finding that stands for it, -1 when there is none yet
+    chained: bool = False  # another exception follows, raised while this one was handled
+
+
+class Tracebacks:
+    """The tracebacks that are open, and the last ones that were closed."""
+
+    def __init__(self) -> None:
+        self.open: list[Traceback] = []
+        self.closed: list[Traceback] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.open or self.closed)
+
+    @property
+    def waiting(self) -> bool:
+        """Is the line of an exception still to come that may name a cause?"""
+        return any(item.head != "harmless" for item in self.open)
+
+    def start(self, entry: Entry, order: int, text: str, rank: str, body: str) -> tuple[Traceback, str] | None:
+        """The traceback that a line opens, with the exception where it stands in the same line."""
+        if _HARMLESS.search(text):
+            return self._push(Traceback(rank, entry.pid, "harmless", order, entry.time_us)), ""
+        match = _HEADER.search(body)
+        if not match:
+            return None
+        if match["plain"]:
+            return self._plain(entry, order, rank), ""
+        traceback = Traceback(rank, entry.pid, "warmup" if "warmup" in match["head"].lower() else "scheduler", order, entry.time_us)
+        rest = (match["rest"] or "").strip()
+        if rest.strip(".") and not rest.lower().startswith("traceback") and _ANY_EXCEPTION.match(rest):
+            self._remember(traceback)
+            return traceback, rest
+        return self._push(traceback), ""
+
+    def _plain(self, entry: Entry, order: int, rank: str) -> Traceback:
+        """A bare "Traceback" line: of a known header, of a chain, or on its own."""
+        for traceback in reversed(self.open):
+            if traceback.head != "plain" and not traceback.frames and _same_writer(traceback, rank, entry.pid):
+                return traceback
+        for closed in reversed(self.closed):
+            if closed.chained and _same_writer(closed, rank, entry.pid):
+                self.closed.remove(closed)
+                closed.frames, closed.chained = 0, False
+                return self._push(closed)
+        return self._push(Traceback(rank, entry.pid, "plain", order, entry.time_us))
+
+    def _push(self, traceback: Traceback) -> Traceback:
+        self.open.append(traceback)
+        del self.open[:-_KEPT]
+        return traceback
+
+    def _remember(self, traceback: Traceback) -> None:
+        self.closed.append(traceback)
+        del self.closed[:-_KEPT]
+
+    def take(self, entry: Entry, text: str, rank: str, body: str) -> tuple[bool, Traceback | None]:
+        """Is the line a part of a traceback, and of which one is it the exception?"""
+        if _CHAIN.match(body):
+            for closed in reversed(self.closed):
+                if _same_writer(closed, rank, entry.pid):
+                    closed.chained = True
+                    break
+            return True, None
+        has_own_prefix = body != text and not rank.startswith("rank")
+        traceback = None if has_own_prefix or not self.open else self._writer(rank, entry.pid)
+        if traceback is None:
+            return False, None
+        if _FRAME.match(body):
+            traceback.frames += 1
+            return not ("fatal error: " in body or is_exception(body.strip())), None
+        if not _ANY_EXCEPTION.match(body) or _HEADER.search(body):
+            return False, None
+        if traceback.head == "plain" and not traceback.frames and not is_exception(body):
+            return False, None
+        self.open.remove(traceback)
+        self._remember(traceback)
+        return True, traceback
+
+    def _writer(self, rank: str, pid: int) -> Traceback | None:
+        """Which open traceback a line without a header belongs to."""
+        if pid:
+            by_pid = [item for item in self.open if item.pid == pid]
+            if by_pid:
+                return by_pid[-1]
+            if all(item.pid for item in self.open):
+                return None
+        if rank:
+            by_rank = [item for item in self.open if item.rank == rank]
+            return by_rank[-1] if by_rank else None
+        return self.open[-1] if self.open[-1].frames else self.open[0]
+
+    def clear(self) -> None:
+        self.open, self.closed = [], []
+
+    def dump(self) -> dict[str, Any]:
+        return {"open": [asdict(item) for item in self.open], "closed": [asdict(item) for item in self.closed]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.open = [Traceback(**item) for item in state["open"]]
+        self.closed = [Traceback(**item) for item in state["closed"]]
+
+
+def _same_writer(traceback: Traceback, rank: str, pid: int) -> bool:
+    if pid and traceback.pid:
+        return pid == traceback.pid
+    return not rank or rank == traceback.rank
