@@ -134,7 +134,7 @@ class RemoteWait:
         return result
 
     def _start(self) -> dict[str, Any]:
-        watch = {"token": self._token, "grace": min(GRACE, self._heartbeat), "state": self._progress.get("state")}
+        watch = {"token": self._token, "grace": min(GRACE, self._heartbeat), "elapsed": self._elapsed() if self._progress else 0}
         with at_most(GRACE + OVERHEAD):
             result = self._action._execute_module(module_name=MODULE, module_args=dict(self._args, watch=watch), task_vars=self._task_vars)
         if result.get("rc", 0) not in (0, 1) and "verdict" not in result:
@@ -197,12 +197,9 @@ class RemoteWait:
             self._lost_at = None
 
     def _take(self, progress: dict[str, Any]) -> None:
-        first = not self._progress
         self._progress = progress
         self._progress_at = time.monotonic()
-        usual = progress.get("usual_seconds", {}).get("total")
-        text = progress.get("text") or "waiting"
-        self._say(text + (", usually ready after %d s" % usual if first and usual else ""))
+        self._say(progress.get("text") or "waiting")
 
     def _elapsed(self) -> float:
         return number(self._progress.get("elapsed"), 0) + time.monotonic() - self._progress_at
@@ -231,10 +228,6 @@ class RemoteWait:
                 self._action._low_level_execute_command("rm -rf %s" % self._progress["folder"])
 
 
-def timeline_text(entry: Any) -> str:
+def timeline_text(entry: dict[str, Any]) -> str:
     """One step of the timeline as a line."""
-    if not isinstance(entry, dict):
-        return str(entry)
-    at = entry.get("at", entry.get("t"))
-    rest = " ".join(str(value) for key, value in entry.items() if key not in ("at", "t") and value not in (None, ""))
-    return "[%6.1fs] %s" % (at, rest) if isinstance(at, (int, float)) else rest
+    return "[%6.1fs] %s: %s" % (number(entry.get("at"), 0), entry.get("phase", ""), entry.get("what", ""))

@@ -16,6 +16,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._sockets import prob
 
 BODY_LIMIT = 64 * 1024
 _CONNECT_TIMEOUT = 5.0
+_TIMEOUTS = {"ConnectTimeout", "ReadTimeout", "ConnectTimeoutError", "ReadTimeoutError", "TimeoutError", "timeout", "_Overdue"}
 
 
 class HttpClient:
@@ -71,7 +72,7 @@ class _Overdue(OSError):
 def _read(response: Any, deadline: float) -> str:
     chunks: list[bytes] = []
     size = 0
-    for chunk in response.iter_content(8192):
+    for chunk in response.iter_content(1):  # a larger piece would be waited for, however slowly its bytes come
         chunks.append(chunk)
         size += len(chunk)
         if size >= BODY_LIMIT:
@@ -98,14 +99,14 @@ def _chain(error: BaseException) -> list[BaseException]:
 def failure_kind(error: BaseException) -> str:
     """Tell a refusal, a time-out, a broken connection and a TLS fault apart."""
     chain = _chain(error)
-    names = {cls.__name__ for one in chain for cls in type(one).__mro__}
+    names = {type(one).__name__ for one in chain}
     text = " ".join(str(one) for one in chain)
-    if "SSLError" in names or "TLS CA certificate bundle" in text:
+    if any(name.startswith("SSL") for name in names) or "TLS CA certificate bundle" in text:
         return "tls"
-    if names & {"Timeout", "TimeoutError", "timeout", "_Overdue"}:
-        return "timeout"
     if "ConnectionRefusedError" in names:
         return "refused"
+    if names & _TIMEOUTS:
+        return "timeout"
     if names & {"ConnectionResetError", "RemoteDisconnected", "BrokenPipeError", "IncompleteRead", "ChunkedEncodingError"}:
         return "reset"
     return "error"

@@ -6,21 +6,23 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import traceback
 from typing import Any, Callable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils import _history, _unit
-from ansible_collections.gpuops.sglang.plugins.module_utils._follow import read_boot_id
 from ansible_collections.gpuops.sglang.plugins.module_utils._http import HttpClient
 from ansible_collections.gpuops.sglang.plugins.module_utils._mailbox import Mailbox
 from ansible_collections.gpuops.sglang.plugins.module_utils._readiness import Wait, WaitOptions
 from ansible_collections.gpuops.sglang.plugins.module_utils._redact import Redactor
 from ansible_collections.gpuops.sglang.plugins.module_utils._sockets import SocketTable
-from ansible_collections.gpuops.sglang.plugins.module_utils._watch import Watch
+from ansible_collections.gpuops.sglang.plugins.module_utils._watch import UnitLook, Watch
 
 _LOOK_SECONDS = 3.0  # what a look without a wait may take, when the server is slow to answer
-_WRITE_PAUSE = 4.0
+_TELL_PAUSE = 2.0
+_KEEP_PAUSE = 10.0
+_WITNESSED = 0.8  # the part of a start that must have been watched for its phases to be worth keeping
 _LINGER = 120.0  # how long a result lies in the mailbox for somebody to fetch
 _PASSED_ON = (
     "port", "version", "wait_timeout", "stall_timeout", "restart_limit", "extend_while_progress", "generate", "probe_timeout",
@@ -31,7 +33,9 @@ _PASSED_ON = (
 class Job:
     """One wait with all it needs, made from the module's parameters."""
 
-    def __init__(self, params: dict[str, Any], query: Callable[[str, Any], Any] | None = None, state: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, params: dict[str, Any], query: Callable[[str, Any], Any] | None = None, state: dict[str, Any] | None = None, elapsed: float = 0.0
+    ) -> None:
         self.params = params
         self.unit = _unit.unit_name(params["name"])
         self.commands = _unit.Commands()
@@ -39,20 +43,24 @@ class Job:
         self.redactor = Redactor(secrets)
         self.records = _history.load(params["history"]) if params["history"] else []
         self.usual = _history.usual(self.records, *self._kind())
-        options = self._options(secrets)
-        state = state or {}
-        goes_on = bool(state) and state.get("boot_id") == read_boot_id()
-        self.wait = Wait.load(options, state["wait"], query) if goes_on else Wait(options, query)
-        if state and not goes_on:
-            self.wait.note(time.monotonic(), "the node was rebooted during the wait")
+        unit = UnitLook(self.unit, self.commands)
+        unit.look(time.monotonic())
+        options = self._options(secrets, params["invocation_id"] or unit.invocation_after(params["cursor"] or ""))
+        if state is not None:
+            self.wait = Wait.load(options, state["wait"], query)
+        else:
+            options.wait_timeout = max(options.wait_timeout - elapsed, 1.0)
+            self.wait = Wait(options, query)
+            if elapsed:
+                self.wait.note(time.monotonic(), "the wait was begun anew after %d s, because nothing was left of it on the node" % elapsed)
         client = HttpClient(params["scheme"], params["host"], params["port"], params["api_key"] or "", params["ca_path"] or "", self.redactor.clean)
         sockets = SocketTable(params["host"], params["port"], self.unit)
-        self.watch = Watch(self.wait, client, sockets, self.commands, secrets, state["cursor"] if goes_on else params["cursor"] or "")
+        self.watch = Watch(self.wait, unit, client, sockets, self.commands, state["cursor"] if state is not None else params["cursor"] or "")
 
     def _kind(self) -> tuple[str, str, str]:
         return self.params["strategy"] or "", self.params["version"] or "", self.params["model"] or ""
 
-    def _options(self, secrets: tuple[str, ...]) -> WaitOptions:
+    def _options(self, secrets: tuple[str, ...], invocation: str) -> WaitOptions:
         options = {name: self.params[name] for name in _PASSED_ON if self.params[name] is not None}
         return WaitOptions(
             unit=self.unit,
@@ -61,7 +69,7 @@ class Job:
             error_patterns=self.params["error_patterns"] or [],
             ready_query=self.params["ready_query"] or "",
             dist_init_addr=self.params["dist_init_addr"] or "",
-            invocation_id=self.params["invocation_id"] or "",
+            invocation_id=invocation,
             usual_seconds={phase: seconds for phase, seconds in self.usual.items() if phase != "total"},
             secrets=secrets,
             **options,
@@ -84,7 +92,7 @@ class Job:
         return result
 
     def finish(self) -> dict[str, Any]:
-        """The result after the verdict; a start that was seen from not ready to ready enters the history."""
+        """The result after the verdict; a start that was watched from its beginning enters the history."""
         result = self._result()
         if result["verdict"] == "ready":
             self._record(result)
@@ -109,7 +117,8 @@ class Job:
 
     def _record(self, result: dict[str, Any]) -> None:
         invocation = result["unit"].get("invocation_id", "")
-        if not self.params["history"] or result["load_seconds"] is None or _history.knows(self.records, invocation):
+        seen_whole = result["load_seconds"] is not None and result["elapsed"] >= _WITNESSED * result["load_seconds"]
+        if not self.params["history"] or not seen_whole or _history.knows(self.records, invocation):
             return
         strategy, version, model = self._kind()
         record = {
@@ -127,9 +136,15 @@ class Job:
         except OSError as error:
             result["warnings"].append("the load time could not be recorded in %s: %s" % (self.params["history"], error.strerror))
 
+    def words(self, progress: dict[str, Any]) -> str:
+        """How the wait stands, with the size of the GPUs beside what is free of it."""
+        text = self.redactor.clean(progress["text"])
+        size = self.watch.gpu_memory_mib // 1024
+        return re.sub(r"(\d+) GB free\b", r"\1 GB free of %d GB" % size, text) if size else text
+
     def state(self) -> dict[str, Any]:
         """What another process needs to go on with this wait."""
-        return {"boot_id": read_boot_id(), "wait": self.wait.dump(), "cursor": self.watch.cursor}
+        return {"wait": self.wait.dump(), "cursor": self.watch.cursor}
 
 
 def told(mailbox: Mailbox, seconds: float) -> dict[str, Any]:
@@ -201,7 +216,7 @@ class _Reporter:
         self._idle = idle
         self._asked = 0
         self._asked_at = 0.0
-        self._written_at = float("-inf")
+        self._told_at = self._kept_at = float("-inf")
         self._phase = ""
 
     def __call__(self, now: float, progress: dict[str, Any]) -> bool:
@@ -211,10 +226,12 @@ class _Reporter:
         if not asked or now - self._asked_at > self._idle:
             return False
         news = progress["phase"] != self._phase
-        if news or now - self._written_at >= _WRITE_PAUSE:
-            self._phase, self._written_at = progress["phase"], now
-            self._mailbox.write("progress.json", dict(
-                progress, text=self._job.redactor.clean(progress["text"]), pid=os.getpid(), state=self._job.state(), usual_seconds=self._job.usual))
+        if news or progress["changed"] or now - self._told_at >= _TELL_PAUSE:
+            self._phase, self._told_at = progress["phase"], now
+            self._mailbox.write("progress.json", dict(progress, text=self._job.words(progress), pid=os.getpid()))
+        if news or now - self._kept_at >= _KEEP_PAUSE:
+            self._kept_at = now
+            self._mailbox.write("state.json", self._job.state())
         if news:
             self._mailbox.ring()
         return True

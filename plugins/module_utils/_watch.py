@@ -22,9 +22,10 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._sockets import Sock
 _LONGEST_PAUSE = 1.0  # the unit is looked at at least once a second
 _FULL_LOOK = 10.0  # systemd is asked at least this often, though nothing seems to have changed
 _PROGRESS_PAUSE = 1.0
+_FRESH = 60.0
 
 
-class UnitWatch:
+class UnitLook:
     """The unit's state; systemd itself is asked only when something it left in the file system has changed."""
 
     def __init__(self, unit: str, commands: _unit.Commands) -> None:
@@ -45,6 +46,15 @@ class UnitWatch:
             self._mark = self._signs()
         return _unit.unit_state(self.properties)
 
+    def invocation_after(self, cursor: str) -> str:
+        """The invocation that began behind the cursor and is over already; "" when there is none.
+
+        A start that has failed before the first look is told from an earlier start's failure by this.
+        """
+        if self.properties.get("ActiveState") not in ("failed", "inactive") or self.started() is None or not cursor:
+            return ""
+        return "" if _follow.begin_before(cursor, self.started(), _follow.read_boot_id()) else self.properties.get("InvocationID", "")
+
     def pids(self) -> list[int]:
         return _unit.cgroup_pids(self.properties.get("ControlGroup", ""))
 
@@ -64,20 +74,20 @@ class UnitWatch:
 class Watch:
     """Runs a wait until its verdict or a deadline; can be run again to go on."""
 
-    def __init__(self, wait: Wait, client: HttpClient, sockets: SocketTable, commands: _unit.Commands, secrets: tuple[str, ...], cursor: str = "",
+    def __init__(self, wait: Wait, unit: UnitLook, client: HttpClient, sockets: SocketTable, commands: _unit.Commands, cursor: str = "",
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.wait = wait
-        self.unit = UnitWatch(wait.options.unit, commands)
+        self.unit = unit
         self._sockets = sockets
         self._commands = commands
-        self._decoder = Decoder(wait.options.unit, secrets)
+        self._decoder = Decoder(wait.options.unit, wait.options.secrets)
         self._cursor = cursor
         self._clock = clock
         self._probes = ProbeThread(lambda probe: client.ask(probe, wait.send_key))
         self._follower: _follow.JournalFollower | None = None
         self._news = True  # whether systemd said something since the last look at the unit
-        self._dropped = 0
         self._gpu_answers: list[Any] = []
+        self.gpu_memory_mib = 0  # of the smallest GPU
         self.saw_unready = False  # whether the port was seen closed, or readiness denied
 
     @property
@@ -113,6 +123,7 @@ class Watch:
             self._follower.close()
 
     def _begin(self, now: float) -> None:
+        self._count_from_the_start(now)
         self._look_at_unit(now)
         start = _follow.start_arguments(
             self._commands, self._cursor, self.unit.properties.get("InvocationID", ""), self.unit.started(), _follow.read_boot_id(), now, time.time())
@@ -120,6 +131,12 @@ class Watch:
         self._follower.open(now)
         if shutil.which("nvidia-smi"):
             threading.Thread(target=self._ask_gpus, daemon=True).start()
+
+    def _count_from_the_start(self, now: float) -> None:
+        """A start made a moment ago for this very wait is timed from its own beginning, not from the first look."""
+        started = self.unit.started()
+        if self._cursor and started is not None and now - _FRESH < started < now and not _follow.begin_before(self._cursor, started, _follow.read_boot_id()):
+            self.wait.wants(started)
 
     def _ask_gpus(self) -> None:
         self._gpu_answers.append({"gpus": _gpu.list_gpus(_unit.Commands())[0]})
@@ -133,7 +150,9 @@ class Watch:
             self.saw_unready = self.saw_unready or not listener.listening
             self.wait.on_listener(now, listener)
         if self._gpu_answers:
-            self.wait.on_gpu(now, self._gpu_answers.pop())
+            answer = self._gpu_answers.pop()
+            self.gpu_memory_mib = min((gpu["memory_total_mib"] or 0 for gpu in answer["gpus"]), default=0)
+            self.wait.on_gpu(now, answer)
         if self._probes.current is None:
             probe = self.wait.next_probe(now)
             if probe is not None:
@@ -171,6 +190,3 @@ class Watch:
         if others:
             self.wait.on_journal(now, others)
         self._news = self._news or any(entry.source == "systemd" for entry in others)
-        if self._decoder.dropped > self._dropped:
-            self._dropped = self._decoder.dropped
-            self.wait.note(now, "journal_unreadable: %d messages of the unit were dropped by the journal, so the cause may be missing" % self._dropped)

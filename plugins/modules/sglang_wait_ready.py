@@ -116,9 +116,10 @@ options:
         description: Seconds without a question after which the wait ends by itself.
         type: float
         default: 300
-      state:
-        description: State of a wait to go on with.
-        type: dict
+      elapsed:
+        description: Seconds that the wait has lasted already.
+        type: float
+        default: 0
 seealso:
   - module: gpuops.sglang.sglang_stop
   - module: ansible.builtin.systemd_service
@@ -286,7 +287,7 @@ ARGUMENTS = dict(
             token=dict(type="str", required=True, no_log=False),
             grace=dict(type="float", default=3),
             idle=dict(type="float", default=300),
-            state=dict(type="dict"),
+            elapsed=dict(type="float", default=0),
         ),
     ),
 )
@@ -320,8 +321,7 @@ def watch(module, query):
     options = module.params["watch"]
     mailbox = Mailbox.of(options["token"])
     if mailbox.create() or not mailbox.alive():
-        known = mailbox.read("progress.json") or {}
-        go_on_alone(Job(module.params, query, options["state"] or known.get("state")), mailbox, options["idle"])
+        go_on_alone(Job(module.params, query, mailbox.read("state.json"), options["elapsed"]), mailbox, options["idle"])
     found = told(mailbox, options["grace"])
     if "result" in found:
         mailbox.remove()
