@@ -158,9 +158,9 @@ class Engine:
                 self._expire(moment)
                 if on_tick is not None and not on_tick(self):
                     self.aborted = self.aborted or "stopped"
-                if self.aborted:
-                    return self._drop_all()
-        return None
+            if self.aborted:
+                self._drop_all()
+                return
 
     def reads_under_way(self) -> int:
         """About how many tokens have come of answers that have not ended."""
