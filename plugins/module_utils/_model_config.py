@@ -65,12 +65,10 @@ def _mapping(value: Any) -> dict:
 
 def _levels(config: dict) -> list[dict]:
     """The config and the text part inside it, the text part first."""
-    levels = [config]
-    for level in levels:
-        for key in _NESTED:
-            inner = level.get(key)
-            if isinstance(inner, dict) and len(levels) < 8:
-                levels.append(inner)
+    levels, inner = [], [config]
+    for _depth in range(3):
+        levels += inner
+        inner = [level[key] for level in inner for key in _NESTED if isinstance(level.get(key), dict)]
     return levels[::-1]
 
 
@@ -102,7 +100,7 @@ def _experts(levels: list[dict]) -> int | None:
         return found if found > 1 else 0
     if any(_names_experts(key) for level in levels for key in level):
         none_of_them = [level.get(key) for level in levels for key in _EXPERTS if key in level]
-        return 0 if none_of_them and all(type(value) is int and value == 0 for value in none_of_them) else None
+        return 0 if none_of_them and all(value == 0 and not isinstance(value, (bool, float)) for value in none_of_them) else None
     readable = _first(levels, ("num_hidden_layers", "n_layer", "num_layers")) and _first(levels, ("num_attention_heads", "n_head"))
     return 0 if readable else None
 

@@ -165,9 +165,9 @@ def _readable(model: Model, user: str) -> None:
         return
     identity = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": os.getgrouplist(user, entry.pw_gid)} if os.geteuid() == 0 else {}
     try:
-        done = subprocess.run([sys.executable, "-I", "-c", _READS, *paths], capture_output=True, timeout=60, check=False, cwd="/", **identity)
+        with subprocess.Popen([sys.executable, "-I", "-c", _READS, *paths], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", **identity) as reader:
+            line = reader.communicate()[0].decode("utf-8", "replace").strip()
     except (OSError, subprocess.SubprocessError):
         return
-    line = done.stdout.decode("utf-8", "replace").strip()
     if line:
         model.problem("no_permission", f"{user} cannot read {line}")

@@ -18,7 +18,8 @@ def plan(port: Any, nccl: Any = None, dist: str = "", derived: bool = False) -> 
     """The ports of one deployment; ``dist`` is the address given for the rendezvous, ``derived`` whether a run above it is used."""
     http = checked(port, "port")
     if http + BLOCK - 1 > 65535:
-        raise Refusal("bad_flags", f"port {http} is too high: a deployment takes {BLOCK} ports from its HTTP port on, {65535 - BLOCK + 1} is the last that fits")
+        last = 65535 - BLOCK + 1
+        raise Refusal("bad_flags", f"port {http} is too high: a deployment takes {BLOCK} ports from its HTTP port on, {last} is the last that fits")
     dist_port = checked(dist_address(dist)[1] or http + 2, "the port of dist_init_addr")
     run = range(dist_port, dist_port + (DERIVED if derived else 0) + 1)
     if http in run:

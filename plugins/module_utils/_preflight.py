@@ -210,7 +210,8 @@ def _check_busy(findings: Findings, plan: dict[str, Any], facts: Facts, level: s
         used, total = gpu.get("memory_used_mib") or 0, gpu.get("memory_total_mib") or 0
         quiet = not gpu["processes"] and not any(share_gpus([str(gpu["index"])], claim(unit).gpus, facts.gpus) for unit in leaving)
         if quiet and total and used > total * _HELD_UNSEEN:
-            findings.add("gpu_busy", level, f"GPU {gpu['index']} has {used} of {total} MiB in use and shows no process.", "Look for a container or a dead process.")
+            summary = f"GPU {gpu['index']} has {used} of {total} MiB in use and shows no process."
+            findings.add("gpu_busy", level, summary, "Look for a container or a dead process.")
     if holders:
         hint = "Stop these processes; nothing outside the units of SGLang is stopped unasked."
         findings.add("gpu_busy", level, _gpu.busy_text(holders) + ".", hint)

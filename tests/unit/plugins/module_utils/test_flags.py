@@ -93,7 +93,9 @@ def test_values_that_the_server_would_refuse(name, value, said):
         _flags.words(name, value, NEWEST.get(name))
 
 
-@pytest.mark.parametrize("value, words", [(True, ["--x"]), (False, []), (None, []), (3, ["--x", "3"]), (["a", 1], ["--x", "a", "1"]), ({"k": 1}, ["--x", '{"k": 1}'])])
+@pytest.mark.parametrize("value, words", [
+    (True, ["--x"]), (False, []), (None, []), (3, ["--x", "3"]), (["a", 1], ["--x", "a", "1"]), ({"k": 1}, ["--x", '{"k": 1}']),
+])
 def test_without_a_table_the_value_decides(value, words):
     assert _flags.words("x", value) == words
 

@@ -83,7 +83,8 @@ ODD = [None, True, False, 0, -1, 1, 7, 3.5, "8", "", [], [0], [8, 8], [None], {}
 @pytest.mark.parametrize("seed", range(40))
 def test_no_config_makes_it_stumble(seed):
     dice = random.Random(seed)
-    keys = [*LLAMA, *KIMI["text_config"], *QWEN_MOE, "text_config", "llm_config", "quantization_config", "num_local_experts", "moe_num_experts", "n_layer", "ffn_config"]
+    keys = [*LLAMA, *KIMI["text_config"], *QWEN_MOE, "text_config", "llm_config", "ffn_config"]
+    keys += ["quantization_config", "num_local_experts", "moe_num_experts", "n_layer"]
     for _round in range(60):
         config = dict(dice.choice([LLAMA, KIMI, QWEN_MOE, MIXTRAL, {}]))
         for _change in range(dice.randint(1, 6)):

@@ -18,7 +18,8 @@ USER = pwd.getpwuid(os.geteuid()).pw_name
 
 
 def shard(tensors=1, cut=0):
-    header = json.dumps({"__metadata__": {"format": "pt"}, **{f"w{n}": {"dtype": "U8", "shape": [8], "data_offsets": [8 * n, 8 * n + 8]} for n in range(tensors)}})
+    listed = {f"w{n}": {"dtype": "U8", "shape": [8], "data_offsets": [8 * n, 8 * n + 8]} for n in range(tensors)}
+    header = json.dumps({"__metadata__": {"format": "pt"}, **listed})
     whole = struct.pack("<Q", len(header)) + header.encode() + bytes(8 * tensors)
     return whole[: len(whole) - cut]
 

@@ -46,7 +46,9 @@ def test_ports_that_cannot_be(arguments, said):
         _ports.plan(*arguments)
 
 
-@pytest.mark.parametrize("address, parts", [("", ("", "")), ("n1", ("n1", "")), ("n1:5000", ("n1", "5000")), ("[::1]:5000", ("[::1]", "5000")), ("10.0.0.1", ("10.0.0.1", ""))])
+@pytest.mark.parametrize("address, parts", [
+    ("", ("", "")), ("n1", ("n1", "")), ("n1:5000", ("n1", "5000")), ("[::1]:5000", ("[::1]", "5000")), ("10.0.0.1", ("10.0.0.1", "")),
+])
 def test_rendezvous_address(address, parts):
     assert _ports.dist_address(address) == parts
 

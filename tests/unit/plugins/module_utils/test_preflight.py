@@ -32,7 +32,8 @@ def gpu(index, **more):
 
 
 def unit(name="sglang-k-s.service", active=True, port=30001, gpus=None, **more):
-    state = {"active_state": "active", "sub_state": "running", "main_pid": 50, "pids": [50, 51]} if active else {"active_state": "inactive", "sub_state": "dead"}
+    running = {"active_state": "active", "sub_state": "running", "main_pid": 50, "pids": [50, 51]}
+    state = running if active else {"active_state": "inactive", "sub_state": "dead"}
     environment = {"CUDA_VISIBLE_DEVICES": gpus} if gpus else {}
     argv = ["python", "-m", "sglang.launch_server", "--port", str(port), "--nccl-port", str(port + 1)]
     return UnitLook(name, argv=argv, environment=environment, **{"load_state": "loaded", **state, **more})
@@ -67,7 +68,8 @@ def test_a_fit_node():
     ({"models": [Model("/models/k", "local", exists=False, problems=[{"code": "model_not_found", "text": "/models/k does not exist"}])]},
      "model_not_found", "preflight_failed", "/models/k does not exist."),
     ({"unit": unit(active=False, load_state="masked")}, "unit_masked", "preflight_failed", "is masked"),
-    ({"listeners": {30001: {"pid": 9, "name": "nginx", "unit": "nginx.service"}}}, "port_in_use", "preflight_failed", "30001 is held by pid 9 (nginx) of nginx.service"),
+    ({"listeners": {30001: {"pid": 9, "name": "nginx", "unit": "nginx.service"}}},
+     "port_in_use", "preflight_failed", "30001 is held by pid 9 (nginx) of nginx.service"),
     ({"listeners": {30002: {"pid": 0, "name": "", "unit": ""}}}, "port_in_use", "preflight_failed", "30002 is held by a process that cannot be seen"),
     ({"gpus": [gpu(0, processes=[process(99)])] + [gpu(index) for index in range(1, 8)]},
      "gpu_busy", "preflight_failed", "pid 99 (python3) holds 40000 MiB on GPU 0, owner ann"),

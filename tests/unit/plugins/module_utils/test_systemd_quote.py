@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import re
+from functools import partial
 
 import pytest
 
@@ -36,7 +37,7 @@ def read_word(text: str, variables: bool) -> str:
 
 def some_words() -> list[str]:
     dice = random.Random(4)
-    return AWKWARD + ["".join(dice.choice("$%#\"'\\ ;{}=ab\t`~é") for _ in range(dice.randint(1, 12))) for _ in range(300)]
+    return AWKWARD + ["".join(dice.choice("$%#\"'\\ ;{}=ab\t`~é") for _char in range(dice.randint(1, 12))) for _word in range(300)]
 
 
 @pytest.mark.parametrize("word", some_words())
@@ -59,7 +60,7 @@ def test_plain_words_stay_readable(plain):
 
 @pytest.mark.parametrize("word", ["a\nb", "a\rb", "a\0b", "\udcff"])
 def test_what_no_line_can_hold_is_refused(word):
-    for quote in (exec_word, lambda text: environment_word("NAME", text), lambda text: environment_file_line("NAME", text)):
+    for quote in (exec_word, partial(environment_word, "NAME"), partial(environment_file_line, "NAME")):
         with pytest.raises(ValueError):
             quote(word)
 
