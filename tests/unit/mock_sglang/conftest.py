@@ -21,9 +21,9 @@ PACKAGE = Path(__file__).resolve().parents[2] / "mock_sglang"
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 sys.path.insert(0, str(PACKAGE))
 
-LOAD_SECONDS = "0.2"
-TIME_SCALE = "0.02"  # of the waits of seconds and minutes that the real server makes
-PATIENCE = 10
+LOAD_SECONDS = "0.1"
+TIME_SCALE = "0.005"  # of the waits of seconds and minutes that the real server makes
+PATIENCE = 30  # of a machine that does much else
 
 
 def free_port() -> int:
@@ -44,7 +44,7 @@ class Standin:
         settings = {
             "PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(PACKAGE), "FAKE_GPU_DIR": str(folder / "gpu"),
             "MOCK_SGLANG_LOAD_SECONDS": LOAD_SECONDS, "MOCK_SGLANG_LOAD_BY_STRATEGY": "0", "MOCK_SGLANG_TIME_SCALE": TIME_SCALE,
-            "MOCK_SGLANG_FILE": str(folder / "knobs"), "MOCK_SGLANG_STAMPS": str(self.stamps_file), "MOCK_SGLANG_SPEED": "10",
+            "MOCK_SGLANG_FILE": str(folder / "knobs"), "MOCK_SGLANG_STAMPS": str(self.stamps_file), "MOCK_SGLANG_SPEED": "50",
             "MOCK_SGLANG_FAULT_AFTER": "0.05",
         }
         settings.update(environ)
@@ -134,6 +134,11 @@ class Standin:
         except ProcessLookupError:
             pass
         self.process.wait()
+
+
+@pytest.fixture
+def unused_port():
+    return free_port()
 
 
 @pytest.fixture

@@ -13,6 +13,9 @@ import time
 import urllib.request
 
 import pytest
+from sglang.standin.arguments import parse
+from sglang.standin.knobs import Knobs
+from sglang.standin.layout import Layout
 
 STATIC = ("/v1/models", "/model_info", "/get_model_info", "/server_info", "/v1/loads", "/metrics", "/")
 TRUTHFUL = ("/ready", "/health", "/health_generate", "/ping")
@@ -40,18 +43,24 @@ def test_lines_come_in_the_order_of_the_real_server(standin, real_startup, sizes
     [
         ((), "", "sglang::scheduler"),
         (("--tp-size", 2), " TP1", "sglang::scheduler_TP1"),
-        (("--tp-size", 2, "--ep-size", 2), " TP1 EP1", "sglang::scheduler_TP1_EP1"),
+        (("--tp-size", 8, "--ep-size", 4), " TP7 EP3", "sglang::scheduler_TP7_EP3"),
         (("--pp-size", 2), " PP1", "sglang::scheduler_PP1"),
         (("--tp-size", 2, "--pp-size", 2), " PP1 TP1", "sglang::scheduler_PP1_TP1"),
+        (("--tp-size", 4, "--pp-size", 2, "--nnodes", 2, "--node-rank", 1), " PP1 TP3", "sglang::scheduler_PP1_TP3"),
         (("--dp-size", 2), " DP1", "sglang::scheduler_DP1"),
         (("--tp-size", 2, "--attn-dp-size", 2), " DP1 TP1", "sglang::scheduler_DP1_TP1"),
     ],
 )
-def test_ranks_are_told_by_prefix_and_title(standin, flags, prefix, title):
-    server = standin(*flags).until_ready()
-    assert re.search(r"\[.{19}%s\] Load weight end\." % prefix, server.log())
-    assert title in server.children()
-    assert "sglang::detokenizer" in server.children()
+def test_ranks_are_told_by_prefix_and_title(flags, prefix, title):
+    args = parse(["--model-path", "org/demo", *map(str, flags)])
+    rank = Layout(args, Knobs({"MOCK_SGLANG_FILE": ""})).ranks[-1]
+    assert (rank.prefix, rank.title) == (prefix, title)
+
+
+def test_the_processes_are_those_of_the_real_server(standin):
+    server = standin("--tp-size", 2, "--ep-size", 2).until_ready()
+    assert re.search(r"\[.{19} TP1 EP1\] Load weight end\.", server.log())
+    assert set(server.children()) >= {"sglang::scheduler_TP0_EP0", "sglang::scheduler_TP1_EP1", "sglang::detokenizer"}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +81,7 @@ def test_the_port_lives_as_the_real_one_does(standin):
     assert {path: server.status(path) for path in TRUTHFUL} == dict.fromkeys(TRUTHFUL, 503)
     assert server.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1})[0] == 200
 
-    ready = standin("--enable-metrics", MOCK_SGLANG_TIME_SCALE="0.2")
+    ready = standin("--enable-metrics", MOCK_SGLANG_TIME_SCALE="0.1")
     refused = [ready.status(path) for path in ("/ready", "/v1/models")]
     ready.until_ready()
     assert refused == [0, 0]
@@ -157,8 +166,8 @@ def test_tls(standin, tmp_path):
         assert answer.status == 200
 
 
-def test_two_nodes_meet_and_the_second_waits_for_the_first_one_s_word(standin):
-    address = "127.0.0.1:%d" % (standin("--nope").port)
+def test_two_nodes_meet_and_the_second_waits_for_the_first_one_s_word(standin, unused_port):
+    address = "127.0.0.1:%d" % unused_port
     flags = ("--tp-size", 2, "--nnodes", 2, "--dist-init-addr", address)
     second = standin(*flags, "--node-rank", 1)
     first = standin(*flags, "--node-rank", 0)
@@ -173,8 +182,8 @@ def test_two_nodes_meet_and_the_second_waits_for_the_first_one_s_word(standin):
     assert (first.end(), second.end()) == (0, 0)
 
 
-def test_a_lost_node_ends_the_others(standin):
-    address = "127.0.0.1:%d" % (standin("--nope").port)
+def test_a_lost_node_ends_the_others(standin, unused_port):
+    address = "127.0.0.1:%d" % unused_port
     flags = ("--tp-size", 2, "--nnodes", 2, "--dist-init-addr", address)
     second, first = standin(*flags, "--node-rank", 1), standin(*flags, "--node-rank", 0)
     first.until_ready()

@@ -36,7 +36,7 @@ def test_idle_it_drains_at_the_next_tick_and_ends_with_0(standin):
 
 
 def test_running_requests_are_served_to_the_end(standin):
-    server = standin(MOCK_SGLANG_SPEED="20").until_ready()
+    server = standin(MOCK_SGLANG_SPEED="60").until_ready()
     got = {}
     client = threading.Thread(target=lambda: got.update(events=server.stream("/v1/completions", {**LONG, "stream_options": {"include_usage": True}})))
     client.start()
@@ -87,7 +87,7 @@ def test_a_drain_that_never_ends(standin):
 def test_sigterm_can_be_ignored(standin):
     server = standin(MOCK_SGLANG_FAULT="ignore_sigterm").until_ready()
     server.process.send_signal(signal.SIGTERM)
-    time.sleep(0.3)
+    time.sleep(0.1)
     assert server.status("/ready") == 200
 
 
@@ -104,7 +104,7 @@ def test_releases_without_a_monitor_stay_up_dead(standin):
     server = standin("--tp-size", 2, MOCK_SGLANG_VERSION="0.5.6").until_ready()
     os.kill(server.children()["sglang::scheduler_TP0"], signal.SIGKILL)
     with pytest.raises(TimeoutError):
-        server.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1}, timeout=0.5)
+        server.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1}, timeout=0.3)
     assert server.status("/v1/models") == 200
 
 
@@ -113,7 +113,7 @@ def test_a_stopped_rank_stops_the_tokens(standin):
     rank = server.children()["sglang::scheduler_TP1"]
     os.kill(rank, signal.SIGSTOP)
     with pytest.raises(TimeoutError):
-        server.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1}, timeout=0.5)
+        server.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1}, timeout=0.3)
     os.kill(rank, signal.SIGCONT)
     assert server.ask("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1})[0] == 200
 
@@ -139,8 +139,8 @@ def test_flushing_is_refused_while_busy_and_abort_ends_it(standin):
 class Cards:
     """The pretended nvidia-smi over the folder of a server."""
 
-    def __init__(self, server):
-        self.folder = server.folder / "gpu"
+    def __init__(self, folder):
+        self.folder = folder
 
     def ask(self, *words, status=0) -> str:
         done = subprocess.run([NVIDIA_SMI, *words], capture_output=True, text=True, env={**os.environ, "FAKE_GPU_DIR": str(self.folder)}, check=False)
@@ -153,14 +153,15 @@ class Cards:
 
 
 @pytest.fixture
-def carded(standin):
-    def start(*flags, **environ):
-        server = standin("--nope")
-        (server.folder / "gpu").mkdir()
-        started = standin(*flags, **{"FAKE_GPU_DIR": str(server.folder / "gpu"), **environ})
-        return started, Cards(server)
+def carded(standin, tmp_path):
+    cards = Cards(tmp_path / "cards")
+    cards.folder.mkdir()
+    return lambda *flags, **environ: (standin(*flags, FAKE_GPU_DIR=str(cards.folder), **environ), cards)
 
-    return start
+
+@pytest.fixture
+def cards(tmp_path):
+    return Cards(tmp_path)
 
 
 def test_ranks_hold_memory_on_their_cards_while_they_live(carded):
@@ -174,7 +175,7 @@ def test_ranks_hold_memory_on_their_cards_while_they_live(carded):
 
 
 def test_memory_can_be_given_back_late(carded):
-    server, cards = carded(MOCK_SGLANG_GPU_LINGER="0.6")
+    server, cards = carded(MOCK_SGLANG_GPU_LINGER="0.3")
     server.until_ready()
     server.kill()
     assert len(cards.holders()) == 1
@@ -228,15 +229,13 @@ def test_what_the_cards_say(carded):
         ("missing 3", 0, "GPU 2:"),
     ],
 )
-def test_an_ill_driver(carded, fault, status, text):
-    _server, cards = carded("--nope")
+def test_an_ill_driver(cards, fault, status, text):
     (cards.folder / "fault").write_text(fault + "\n")
     said = cards.ask("-L", status=status)
     assert text in said and "GPU 3:" not in said
 
 
-def test_cards_can_be_described(carded):
-    _server, cards = carded("--nope")
+def test_cards_can_be_described(cards):
     (cards.folder / "gpus.json").write_text(json.dumps({"driver": "570.10", "topology": "nvlink", "gpus": [{"name": "NVIDIA H200", "memory_mib": 143771}] * 2}))
     assert cards.ask("--query-gpu=name,memory.total,driver_version", "--format=csv,noheader").splitlines() == ["NVIDIA H200, 143771 MiB, 570.10"] * 2
     assert "NV18" in cards.ask("topo", "-m")

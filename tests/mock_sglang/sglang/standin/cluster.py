@@ -9,10 +9,9 @@ import gc
 import os
 import select
 import signal
+import sys
 import time
-import traceback
 
-from sglang.standin import log
 from sglang.standin.processes import die_with, set_title
 from sglang.standin.rank import RankProcess
 from sglang.standin.timeline import defer_to_default
@@ -99,8 +98,7 @@ class Cluster:
             process.load()
             process.serve(pipes[rank.index][0], pipes[rank.index + 1][1])
         except Exception:
-            log.raw(traceback.format_exc())
-            raise
+            sys.excepthook(*sys.exc_info())
         finally:
             os._exit(1)
 

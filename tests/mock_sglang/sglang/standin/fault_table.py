@@ -5,22 +5,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
 class Fault:
-    """One way to fail. The last line of ``error`` is the exception, what follows ``after`` it comes below."""
+    """One way to fail."""
 
-    phase: str  # where it strikes unless @phase says otherwise
-    end: str  # exception, main_error, killed, hang, exit, usage, behaviour
-    error: str = ""
-    before: tuple[str, ...] = ()  # log lines that come first, as records of their own
-    after: tuple[str, ...] = ()  # lines below the exception
-    frame: tuple[str, str] = ("scheduler.py", "run_scheduler_process")  # where the traceback says it was
-    signal: int = 0  # the rank's own death, for end killed
-    status: int = 1  # for end exit
-    plain: tuple[str, ...] = ()  # lines without time and rank, as libraries write them
+    def __init__(self, phase, end, error="", *, before=(), after=(), frame=("scheduler.py", "run_scheduler_process"), signal=0, plain=()):
+        self.phase = phase  # where it strikes unless @phase says otherwise
+        self.end = end  # exception, main_error, killed, hang, exit, usage, behaviour
+        self.error = error  # text whose last line is the exception
+        self.before = before  # log lines that come first
+        self.after = after  # lines below the exception
+        self.frame = frame  # where the traceback says it was
+        self.signal = signal  # the rank's own death, for end killed
+        self.plain = plain  # lines without time and rank, as libraries write them
 
 
 OOM = (

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 
 from sglang.standin.checks import check_arguments
 
@@ -21,13 +20,13 @@ AUTO_MEM_FRACTION = 0.882
 DECODE_SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512)
 
 
-@dataclass(frozen=True)
 class Rank:
     """One scheduler process of this node."""
 
-    index: int  # among the processes of this node
-    gpu: int  # as the process sees them, CUDA_VISIBLE_DEVICES already applied
-    names: tuple[str, ...]  # TP3, EP3 ...: only sizes over 1
+    def __init__(self, index: int, gpu: int, names: tuple[str, ...]):
+        self.index = index  # among the processes of this node
+        self.gpu = gpu  # as the process sees them, CUDA_VISIBLE_DEVICES already applied
+        self.names = names  # TP3, EP3 ...: only sizes over 1
 
     @property
     def prefix(self) -> str:

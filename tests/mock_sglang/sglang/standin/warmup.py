@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import socket
 import ssl
@@ -26,6 +25,8 @@ class WarmupFailed(Exception):
 
 def bypasses_proxy(host: str, no_proxy: str) -> bool:
     """Is this host on the list of those that are asked directly?"""
+    import ipaddress  # only where a proxy is set
+
     for entry in (word.strip() for word in no_proxy.replace(" ", "").split(",")):
         if not entry:
             continue
