@@ -1,0 +1,228 @@
+# Copyright: (c) 2026, gpuops.sglang contributors
+# GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Judges what a wait has seen: is the server ready, can it still become so, and if not, why."""
+
+from __future__ import annotations
+
+from ansible_collections.gpuops.sglang.plugins.module_utils import _wait_cause as causes
+from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Finding
+from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Cause, Verdict
+from ansible_collections.gpuops.sglang.plugins.module_utils._seen import Seen
+from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import NEVER_STARTED, SETTLE, Run, UnitWatch
+
+SETTLE_SILENT = 1.0  # seconds the journal may take to bring the cause after the unit has ended
+SETTLE_TOLD = 0.3  # the same, once systemd's own line about the end has been read
+DOOM_GRACE = 2.0  # seconds from a line that no server survives to the verdict, if systemd does not say it first
+SUSPECT_GRACE = 5.0  # seconds without progress after the line of an error that a server might survive
+ECHO_GRACE = 3.0  # seconds for the cause, when only an echo of it was seen
+FOREIGN_LOOK = 0.3  # seconds to the second look at somebody else's listener
+FOREIGN_ANSWER = 1.5  # seconds that listener has to say which model it serves
+STOP_GRACE = 2.0  # seconds that a unit in deactivating has to say how it ended
+PEER_GRACE = 1.0
+_ZOMBIE_CODES = ("scheduler_crashed", "exited", "nccl_error", "nccl_timeout", "peer_lost")  # told as engine_dead while HTTP lives on
+
+
+class Judge:
+    """Reads what was seen and changes nothing of it."""
+
+    def __init__(self, seen: Seen):
+        self.seen = seen
+
+    def decide(self, now: float) -> Verdict | None:
+        for judge in (self._judge_unit, self._judge_listener, self._judge_journal, self._judge_peers, self._judge_answers):
+            cause = judge(now)
+            if cause is not None:
+                return self._fail("failed", cause)
+        if self._is_ready(now):
+            return Verdict("ready", "ready", None, self.seen.warnings())
+        return self._judge_clock(now)
+
+    def moments(self) -> list[float]:
+        """When the judgement may change though nothing is seen."""
+        seen, watch = self.seen, self.seen.watch
+        moments = [seen.began + seen.options.wait_timeout, seen.progress_at + seen.stall_limit()]
+        for since, spans in (
+            (watch.stale_since, (SETTLE, NEVER_STARTED)), (watch.stopping_since, (STOP_GRACE,)), (seen.foreign_since, (FOREIGN_LOOK, FOREIGN_ANSWER)),
+            (seen.diagnosis.doom_at, (DOOM_GRACE, ECHO_GRACE)), (seen.peer_dead_since, (PEER_GRACE,)),
+        ):
+            if since is not None:
+                moments += [since + span for span in spans]
+        run = watch.run
+        if run is not None and run.ended is not None:
+            moments += [run.ended + SETTLE_SILENT, max(run.end_line_at or run.ended, run.ended) + SETTLE_TOLD]
+        if len(watch.runs) > 1:
+            moments.append(run.began + SETTLE_TOLD)
+        found = seen.best()
+        if found is not None:
+            moments.append(found.at + SUSPECT_GRACE)
+        return moments
+
+    def _fail(self, verdict: str, cause: Cause) -> Verdict:
+        return Verdict(verdict, self.seen.phases.phase, cause, self.seen.warnings())
+
+    def _judge_unit(self, now: float) -> Cause | None:
+        watch, words = self.seen.watch, self.seen.words()
+        if watch.missing and (watch.run is None or watch.run.ended is not None or watch.state.load_state != "loaded"):
+            return causes.make(watch.missing, words, watch.line(r"not found|not be found|masked")["text"])
+        if watch.state.load_state in ("bad-setting", "error"):
+            return causes.make("unit_exec", {**words, "step": ": its file has a bad setting", "step_hint": "Run systemd-analyze verify on it."})
+        if len(watch.runs) > 1:
+            cause = self._judge_restart(now, watch, words)
+            if cause is not None:
+                return cause
+        run = watch.run
+        if run is None:
+            return None
+        if run.ended is None:
+            if watch.stopping_since is not None and now - watch.stopping_since >= STOP_GRACE and run.stop_asked is not None and not self._best_is_strong():
+                return causes.of_restart(watch, words)
+            return None
+        if not self._is_final(run) or not self._has_settled(now, run):
+            return None
+        return causes.of_end(self.seen.diagnosis, watch, run, watch.run_key, words)
+
+    def _judge_restart(self, now: float, watch: UnitWatch, words: dict[str, str]) -> Cause | None:
+        limit = self.seen.options.restart_limit
+        previous = watch.runs[-2]
+        found = self.seen.diagnosis.best(str(len(watch.runs) - 1))
+        failed = found is not None and found.kind != "weak" or previous.exit_code in ("killed", "dumped") or bool(previous.exit_status)
+        if watch.replaced_without_failure() and not failed:
+            return causes.of_restart(watch, words)
+        if limit == 0:
+            since = watch.run.began
+            if now - since < SETTLE_TOLD and not (found and found.strong):
+                return None
+            return causes.of_end(self.seen.diagnosis, watch, previous, str(len(watch.runs) - 1), words)
+        if watch.restarts >= limit:
+            return causes.of_crash_loop(self.seen.diagnosis, watch, words)
+        return None
+
+    def _is_final(self, run: Run) -> bool:
+        """Does this end of a run end the wait, or may systemd try again?"""
+        if self.seen.options.restart_limit == 0 or self.seen.watch.gave_up():
+            return True
+        if run.exit_code == "exited" and run.exit_status == 2:
+            return True
+        found = self.seen.best()
+        return found is not None and found.kind == "fatal" and found.code in causes.HOPELESS
+
+    def _has_settled(self, now: float, run: Run) -> bool:
+        """Has the journal had its moment to bring the cause?"""
+        found = self.seen.best()
+        if found is not None and found.strong and not found.pending and (found.code != "scheduler_crashed" or run.result != "oom-kill"):
+            return True
+        if run.result in ("oom-kill", "start-limit-hit") and self.seen.watch.line(r"oom|repeated too quickly|start-limit")["text"]:
+            return True
+        if run.end_line_at is not None and not self.seen.diagnosis.in_traceback and now - max(run.end_line_at, run.ended) >= SETTLE_TOLD - 1e-6:
+            return True
+        return now - run.ended >= SETTLE_SILENT - 1e-6
+
+    def _best_is_strong(self) -> bool:
+        found = self.seen.best()
+        return found is not None and found.strong
+
+    def _judge_listener(self, now: float) -> Cause | None:
+        if self.seen.foreign_since is None or self.seen.foreign_looks < 2 or not self.seen.watch.active:
+            return None
+        if self.seen.ladder.in_flight and now - self.seen.foreign_since < FOREIGN_ANSWER:
+            return None
+        found = self.seen.best()
+        words = self.seen.words()
+        if found is not None and found.code == "port_in_use":
+            return causes.of_finding(found, words)
+        line = self.seen.story.find("ready to roll")
+        owner = words.get("owner", "")
+        if self.seen.foreign_ids is not None:
+            owner += f", which serves {', '.join(self.seen.foreign_ids[:3]) or 'no model'} (expected {self.seen.options.model or 'any'})"
+        return causes.make("foreign_listener", {**words, "owner": owner}, line)
+
+    def _judge_journal(self, now: float) -> Cause | None:
+        """A line that no server survives, though systemd has not seen an end yet."""
+        diagnosis, run = self.seen.diagnosis, self.seen.watch.run_key
+        if self.seen.watch.run is None or self.seen.watch.run.ended is not None:
+            return None
+        found = diagnosis.best(run)
+        strong = found is not None and found.strong
+        if diagnosis.doom_at is not None and diagnosis.doom_run == run:
+            grace = DOOM_GRACE if strong else ECHO_GRACE
+            if now - diagnosis.doom_at < grace - 1e-6:
+                return None
+        elif not (strong and found.shaped and found.steps == self.seen.phases.steps and now - found.at >= SUSPECT_GRACE - 1e-6 and not self.seen.phases.announced):
+            return None
+        return self._cause_while_alive(found)
+
+    def _cause_while_alive(self, found: Finding | None) -> Cause:
+        words = self.seen.words()
+        answers = self.seen.listener is not None and self.seen.listener.listening and self.seen.listener.in_unit is not False
+        if answers and (found is None or found.code in _ZOMBIE_CODES):
+            return causes.of_zombie(found, words)
+        if found is None:
+            return causes.make("scheduler_crashed", words, self.seen.story.find("sigquit", "child failed"))
+        return causes.of_finding(found, words)
+
+    def _judge_peers(self, now: float) -> Cause | None:
+        if self.seen.peer_dead_since is None or now - self.seen.peer_dead_since < PEER_GRACE:
+            return None
+        name = self.seen.peers.dead()
+        found = self.seen.peers.finding(name)
+        words = {**self.seen.words(), "peer": f": {name}"}
+        if found is None:
+            return causes.make("peer_lost", words)
+        inner = causes.of_finding(found, words)
+        words["peer"] = f": {name} ({inner.summary.rstrip('.')})"
+        return causes.make("peer_lost", words, found.line, found.rank, seen=found.seen, time_us=found.time_us)
+
+    def _judge_answers(self, now: float) -> Cause | None:
+        meaning = self.seen.ladder.persistent(now)
+        if not meaning:
+            return None
+        item = self.seen.ladder.bad[meaning]
+        words, text = self.seen.words(), self.seen.redactor.clean(item["text"])
+        if meaning == "auth":
+            return causes.make("auth", {**words, "status": f" ({item['status']})"}, text, seen=item["count"])
+        if meaning == "wrong_model":
+            found = ", ".join(self.seen.ladder.found[:4])
+            return causes.make("wrong_model", {**words, "found": found, "wanted": self.seen.options.model}, f"/v1/models: {found}", seen=item["count"])
+        if meaning == "not_our_server":
+            return causes.make("not_our_server", {**words, "got": f": {text}"}, text, seen=item["count"])
+        if meaning == "refused_token":
+            cause = causes.make("warmup_failed", words, text, hint="Set generate: false for a model that does not generate text, else see what the server refuses.", seen=item["count"])
+            cause.summary = "The server refuses the one-token request of this wait."
+            return cause
+        return causes.make("engine_dead", words, text, hint="Read the journal of the unit, then restart it; the one-token request of this wait got no token.", seen=item["count"])
+
+    def _is_ready(self, now: float) -> bool:
+        done, watch = self.seen.ladder.done_at, self.seen.watch
+        if done is None or not watch.active or watch.looked_at is None or watch.looked_at < done or self.seen.diagnosis.doom_run == watch.run_key:
+            return False
+        if self.seen.listener is None or not self.seen.listener.listening or self.seen.listener.in_unit is False or (self.seen.listener_at or 0.0) < done:
+            return False
+        return True
+
+    def _judge_clock(self, now: float) -> Verdict | None:
+        limit = self.seen.stall_limit()
+        quiet = now - self.seen.progress_at
+        if quiet >= limit - 1e-6:
+            return self._fail("stalled", self._cause_of_silence(f"No progress for {quiet:.0f} s", now))
+        if now - self.seen.began < self.seen.options.wait_timeout - 1e-6:
+            return None
+        moving = self.seen.phases.steps > 0 and quiet < min(limit, max(60.0, self.seen.options.wait_timeout / 4))
+        if self.seen.options.extend_while_progress and quiet < limit:
+            return None
+        return self._fail("timeout", self._cause_of_silence(f"Not ready after {now - self.seen.began:.0f} s", now, moving))
+
+    def _cause_of_silence(self, start: str, now: float, moving: bool = False) -> Cause:
+        """A wait that ran out: no cause of the catalogue, unless the ranks of other nodes are missing."""
+        words = self.seen.words()
+        if self.seen.options.nnodes > 1 and self.seen.phases.phase in ("process", "distributed"):
+            found = self.seen.best()
+            if found is not None and found.code == "wrong_interface":
+                return causes.of_finding(found, words)
+            elsewhere = self.seen.peers.finding_of(("wrong_interface",))
+            if elsewhere is not None:
+                return causes.of_finding(elsewhere[1], words)
+            names = self.seen.peers.absent()
+            told = {**words, "peer": f": {', '.join(names)}" if names else ""}
+            return causes.make("waiting_for_peer", told, self.seen.story.last_step)
+        return self.seen.story.silence(start, self.seen.phases, self.seen.ladder.summary() if self.seen.listener and self.seen.listener.listening else "", moving, self.seen.watch.state)
