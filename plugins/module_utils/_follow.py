@@ -17,6 +17,7 @@ FIELDS = (
     "MESSAGE", "MESSAGE_ID", "PRIORITY", "UNIT", "INVOCATION_ID", "N_DROPPED", "OBJECT_SYSTEMD_UNIT", "OBJECT_SYSTEMD_INVOCATION_ID",
     "SYSLOG_IDENTIFIER", "_COMM", "_PID", "_SYSTEMD_INVOCATION_ID", "_SYSTEMD_UNIT", "_TRANSPORT", "_UID", "_SOURCE_MONOTONIC_TIMESTAMP",
 )
+_STARTED = "39f53479d3a045ac8e11786248231fbf"
 _COREDUMP = "fc2e22bc6ee647b6b90729ab34a250b1"
 _UNREADABLE = re.compile(r"insufficient permissions|not seeing messages|No journal files were (?:opened|found)|Failed to (?:open|search) journal", re.I)
 _CHUNK = 65536
@@ -36,6 +37,11 @@ def unit_matches(unit: str) -> list[str]:
 def follow_command(unit: str, start: list[str], kernel: bool = True) -> list[str]:
     matches = unit_matches(unit) + (["+", "_TRANSPORT=kernel"] if kernel else [])
     return ["journalctl", "--follow", "--no-tail", "--all", "--output=json", "--output-fields=" + ",".join(FIELDS)] + start + matches
+
+
+def from_cursor(cursor: str) -> list[str]:
+    """How to begin at a cursor. Not with --after-cursor: up to systemd 252 that skips the first line that fits, whatever lies between."""
+    return ["--cursor=" + cursor]
 
 
 def cursor_monotonic(cursor: str) -> tuple[str, float] | None:
@@ -74,6 +80,17 @@ def first_cursor(commands: Commands, invocation: str) -> str:
         return ""
 
 
+def invocation_started(commands: Commands, unit: str, cursor: str) -> str:
+    """The last invocation that systemd says it started behind the cursor, for a unit that has gone without a trace since; "" for none."""
+    argv = ["journalctl", "--output=json", "--output-fields=INVOCATION_ID", "--no-pager", "--cursor=" + cursor,
+            "UNIT=" + unit, "_PID=1", "MESSAGE_ID=" + _STARTED]
+    code, output, errors = commands.run(argv)
+    try:
+        return str(json.loads(output.splitlines()[-1]).get("INVOCATION_ID", "")) if code == 0 and output.strip() else ""
+    except ValueError:
+        return ""
+
+
 def cursor_now(commands: Commands) -> str:
     """The end of the journal at this moment; "" when it cannot be read."""
     code, output, errors = commands.run(["journalctl", "--lines=0", "--show-cursor", "--no-pager"])
@@ -83,7 +100,7 @@ def cursor_now(commands: Commands) -> str:
 def start_arguments(commands: Commands, cursor: str, invocation: str, started: float | None, boot_id: str, now: float, wall: float) -> list[str]:
     """Where to begin reading: after the given cursor, else where the present invocation begins, else at its start by the clock."""
     if cursor and not begin_before(cursor, started, boot_id):
-        return ["--after-cursor=" + cursor]
+        return from_cursor(cursor)
     first = first_cursor(commands, invocation)
     if first:
         return ["--cursor=" + first]
@@ -102,11 +119,13 @@ def read_boot_id(path: str = "/proc/sys/kernel/random/boot_id") -> str:
 class JournalFollower:
     """A running ``journalctl --follow``; begun again after the last line when it ends."""
 
-    def __init__(self, unit: str, commands: Commands, start: list[str], note: Callable[[str], None]) -> None:
+    def __init__(self, unit: str, commands: Commands, start: list[str], note: Callable[[str], None], known: str = "") -> None:
         self._unit = unit
         self._commands = commands
         self._start = start
         self._note = note
+        self._known = known  # the cursor of a line that was read before
+        self._first: bytes | None = b""  # the first line, until it is whole
         self._process: subprocess.Popen[bytes] | None = None
         self._retry_at = 0.0
         self._failures = 0
@@ -114,7 +133,8 @@ class JournalFollower:
     def open(self, now: float, cursor: str = "") -> None:
         """Start reading; with a cursor, after it."""
         if cursor:
-            self._start = ["--after-cursor=" + cursor]
+            self._start, self._known = from_cursor(cursor), cursor
+        self._first = b""
         argv = follow_command(self._unit, self._start)
         if not self._failures:
             self._commands.note(argv)
@@ -142,7 +162,18 @@ class JournalFollower:
         data = _read(self._process.stdout)
         if data == b"" and self._process.poll() is not None:
             self._fail(now, (_read(self._process.stderr) or b"").decode("utf-8", "replace"))
-        return data or b""
+        return self._without_known(data or b"")
+
+    def _without_known(self, data: bytes) -> bytes:
+        """Drop the first line when it is the one that the cursor stands for."""
+        if self._first is None:
+            return data
+        self._first += data
+        if b"\n" not in self._first:
+            return b""
+        line, _newline, rest = self._first.partition(b"\n")
+        self._first = None
+        return rest if self._known and self._known.encode() in line else line + b"\n" + rest
 
     def close(self) -> None:
         process, self._process = self._process, None

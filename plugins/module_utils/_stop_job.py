@@ -38,8 +38,8 @@ class StoppingUnit:
         self.down_at = 0.0
 
     def follow(self, cursor: str, now: float) -> None:
-        start = ["--after-cursor=" + cursor] if cursor else ["--lines=0"]
-        self._follower = _follow.JournalFollower(self.seen.unit, self._commands, start, self.warnings.append)
+        start = _follow.from_cursor(cursor) if cursor else ["--since=now"]
+        self._follower = _follow.JournalFollower(self.seen.unit, self._commands, start, self.warnings.append, cursor)
         self._follower.open(now)
 
     def look(self, now: float) -> None:

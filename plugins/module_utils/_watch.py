@@ -51,8 +51,10 @@ class UnitLook:
 
         A start that has failed before the first look is told from an earlier start's failure by this.
         """
-        if self.properties.get("ActiveState") not in ("failed", "inactive") or self.started() is None or not cursor:
+        if self.properties.get("ActiveState") not in ("failed", "inactive") or not cursor:
             return ""
+        if self.started() is None:
+            return _follow.invocation_started(self._commands, self.unit, cursor)
         return "" if _follow.begin_before(cursor, self.started(), _follow.read_boot_id()) else self.properties.get("InvocationID", "")
 
     def pids(self) -> list[int]:
@@ -127,7 +129,7 @@ class Watch:
         self._look_at_unit(now)
         start = _follow.start_arguments(
             self._commands, self._cursor, self.unit.properties.get("InvocationID", ""), self.unit.started(), _follow.read_boot_id(), now, time.time())
-        self._follower = _follow.JournalFollower(self.unit.unit, self._commands, start, lambda text: self.wait.note(self._clock(), text))
+        self._follower = _follow.JournalFollower(self.unit.unit, self._commands, start, lambda text: self.wait.note(self._clock(), text), self._cursor)
         self._follower.open(now)
         if shutil.which("nvidia-smi"):
             threading.Thread(target=self._ask_gpus, daemon=True).start()

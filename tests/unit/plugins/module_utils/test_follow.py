@@ -43,7 +43,7 @@ FIRST = "echo '{\"__CURSOR\": \"s=first\"}'"
 
 
 @pytest.mark.parametrize("cursor, invocation, started, script, expected", [
-    (CURSOR, "i1", 110.0, FIRST, ["--after-cursor=" + CURSOR]),
+    (CURSOR, "i1", 110.0, FIRST, ["--cursor=" + CURSOR]),
     (CURSOR, "i1", 90.0, FIRST, ["--cursor=s=first"]),
     ("", "i1", 110.0, FIRST, ["--cursor=s=first"]),
     ("", "i1", 110.0, "true", ["--since=@989"]),
@@ -64,12 +64,12 @@ def read_for(follower, seconds=3.0, cursor="", until=lambda data: False):
 
 def test_lines_come_as_they_are_written(journalctl):
     calls = journalctl("echo one; sleep 0.2; echo two; exec sleep 30")
-    follower = _follow.JournalFollower("sglang-a.service", Commands(), ["--after-cursor=c0"], [].append)
+    follower = _follow.JournalFollower("sglang-a.service", Commands(), ["--cursor=c0"], [].append)
     follower.open(time.monotonic())
     assert read_for(follower, until=lambda data: b"two" in data) == b"one\ntwo\n"
     follower.close()
     asked = calls.read_text()
-    for word in ("--after-cursor=c0", "_SYSTEMD_UNIT=sglang-a.service", "UNIT=sglang-a.service", "_TRANSPORT=kernel"):
+    for word in ("--cursor=c0", "_SYSTEMD_UNIT=sglang-a.service", "UNIT=sglang-a.service", "_TRANSPORT=kernel"):
         assert word in asked
 
 
@@ -82,8 +82,17 @@ def test_reading_goes_on_behind_the_last_line(journalctl, monkeypatch):
     read_for(follower, cursor="c9", until=lambda data: data.count(b"again") >= 3)
     follower.close()
     assert "--since=@1" in calls.read_text().splitlines()[0]
-    assert "--after-cursor=c9" in calls.read_text().splitlines()[1]
+    assert "--cursor=c9" in calls.read_text().splitlines()[1]
     assert notes == [] or notes[0].startswith("journal_unreadable")
+
+
+@pytest.mark.parametrize("first, kept", [('{"__CURSOR": "c9", "MESSAGE": "old"}', b""), ('{"__CURSOR": "c10", "MESSAGE": "new"}', b'{"__CURSOR": "c10", "MESSAGE": "new"}\n')])
+def test_the_line_of_the_cursor_itself_is_not_read_again(journalctl, first, kept):
+    journalctl("echo '%s'; echo two; exec sleep 30" % first)
+    follower = _follow.JournalFollower("sglang-a.service", Commands(), _follow.from_cursor("c9"), [].append, '"c9"')
+    follower.open(time.monotonic())
+    assert read_for(follower, until=lambda data: b"two" in data) == kept + b"two\n"
+    follower.close()
 
 
 @pytest.mark.parametrize("complaint, told", [
