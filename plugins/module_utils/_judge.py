@@ -21,6 +21,9 @@ FOREIGN_ANSWER = 1.5  # seconds that listener has to say which model it serves
 STOP_GRACE = 2.0  # seconds that a unit in deactivating has to say how it ended
 PEER_GRACE = 1.0
 _ZOMBIE_CODES = ("scheduler_crashed", "exited", "nccl_error", "nccl_timeout", "peer_lost")  # told as engine_dead while HTTP lives on
+# An optional part of the server may fail so, and the start goes on; if it does not, the process ends at once.
+_SURVIVABLE = ("missing_cuda_lib", "jit_tool_missing", "jit_failed", "hub_unreachable", "model_auth_missing", "model_auth_denied", "model_not_found", "remote_code",
+               "bad_flags", "no_permission", "cache_not_writable", "driver_missing", "driver_too_old", "attention_backend", "unsupported_model")
 
 
 class Judge:
@@ -80,7 +83,9 @@ class Judge:
             return None
         if not self._is_final(run) or not self._has_settled(now, run):
             return None
-        return causes.of_end(self.seen.diagnosis, watch, run, watch.run_key, words)
+        if watch.never_started:
+            return causes.of_never_started(words)
+        return causes.of_end(self.seen.diagnosis, watch, run, watch.run_key, words, self.seen.story.last_own)
 
     def _judge_restart(self, now: float, watch: UnitWatch, words: dict[str, str]) -> Cause | None:
         limit = self.seen.options.restart_limit
@@ -93,7 +98,7 @@ class Judge:
             since = watch.run.began
             if now - since < SETTLE_TOLD and not (found and found.strong):
                 return None
-            return causes.of_end(self.seen.diagnosis, watch, previous, str(len(watch.runs) - 1), words)
+            return causes.of_end(self.seen.diagnosis, watch, previous, str(len(watch.runs) - 1), words, self.seen.story.last_own)
         if watch.restarts >= limit:
             return causes.of_crash_loop(self.seen.diagnosis, watch, words)
         return None
@@ -148,7 +153,7 @@ class Judge:
             grace = DOOM_GRACE if strong else ECHO_GRACE
             if now - diagnosis.doom_at < grace - 1e-6:
                 return None
-        elif not (strong and found.shaped and found.steps == self.seen.phases.steps and now - found.at >= SUSPECT_GRACE - 1e-6 and not self.seen.phases.announced):
+        elif not (strong and found.shaped and found.code not in _SURVIVABLE and found.steps == self.seen.phases.steps and now - found.at >= SUSPECT_GRACE - 1e-6):
             return None
         return self._cause_while_alive(found)
 

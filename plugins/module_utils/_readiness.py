@@ -173,6 +173,8 @@ class Wait:
     def on_gpu(self, now: float, data: Any) -> None:
         self.seen.start(now)
         self.seen.gpu = data
+        if self.seen.phases.steps == 0 and now - self.seen.began < 5:
+            self.seen.gpu_before = data
 
     def on_peers(self, now: float, data: dict[str, Any]) -> None:
         self.seen.start(now)

@@ -55,7 +55,7 @@ class Seen:
 
     PARTS = ("watch", "diagnosis", "phases", "ladder", "peers", "story")
     PLAIN = ("began", "progress_at", "listener_at", "unit_due", "listener_due", "foreign_since", "foreign_looks", "foreign_ids", "foreign_asked", "peer_dead_since",
-             "gpu", "told", "runs_seen", "strangers")
+             "gpu", "gpu_before", "told", "runs_seen", "strangers")
 
     def __init__(self, options: WaitOptions):
         self.options = options
@@ -79,6 +79,7 @@ class Seen:
         self.foreign_asked = False
         self.peer_dead_since: float | None = None
         self.gpu: Any = None
+        self.gpu_before: Any = None  # who held the GPUs before this start could
         self.told = ""
         self.runs_seen = 0
         self.strangers: list[str] = []  # invocations that are not known as ours
@@ -123,6 +124,11 @@ class Seen:
         if self.watch.restarts:
             found = self.diagnosis.best("1")
             warnings.append(f"the unit was restarted {self.watch.restarts} time(s) during the wait" + (f": {found.line[:200]}" if found else ""))
+        if self.watch.state.sub_state.startswith("auto-restart"):
+            warnings.append("systemd will start the unit again by itself (Restart=)")
+        found, holders = self.best(), gpu_holders(self.gpu_before)
+        if holders and found is not None and found.code in ("cuda_oom", "graph_capture_oom", "kv_pool_too_small"):
+            warnings.append(f"GPU memory was held when the wait began{holders}")
         for phase, spent in self.phases.seconds.items():
             usual = self.options.usual_seconds.get(phase)
             if usual and spent > 2 * usual and spent - usual > 5:

@@ -76,11 +76,12 @@ MODEL = (
           r"|must (?:have access|be authenticated|log ?in)|make sure you are authenticated"),
     _sign("hub_unreachable", ("max retries exceeded", "thrown while requesting", "couldn't connect to", "cannot connect to", "localentrynotfound", "offlinemode", "cannot reach",
                               "name resolution", "name or service", "network is unreachable", "server error", "gateway", "too many requests",
-                              "incompleteread", "chunkedencoding", "complete message body", "offline mode", "read timed out", "connection broken"),
+                              "incompleteread", "chunkedencoding", "complete message body", "offline mode", "read timed out", "connection broken", "requests.exceptions", "httpx", "httpcore", "aiohttp", "urllib3"),
           r"max retries exceeded with url|(?:couldn't|could not|cannot|can't) connect to .{0,4}https?://\S*(?:hugging|hf|modelscope|hub)|LocalEntryNotFoundError"
           r"|OfflineModeIsEnabled|cannot reach https?://|temporary failure in name resolution|name or service not known|network is unreachable"
           r"|(?:429|5\d\d) (?:Client|Server) Error.{0,160}https?://|504 Gateway|IncompleteRead|ChunkedEncodingError|without sending complete message body"
-          r"|offline mode is enabled|connection broken|https?.{0,80}read timed out"),
+          r"|offline mode is enabled|connection broken|https?.{0,80}read timed out"
+          r"|^(?:requests\.exceptions|httpx|httpcore|aiohttp\.\w+|urllib3\.exceptions)\.\w*(?:Timeout|Connect\w*|ProxyError|ReadError|MaxRetryError|ProtocolError|SSLError)\b"),
     _sign("model_not_found", ("404", "repository not found", "repositorynotfound", "revisionnotfound", "entrynotfound"),
           r"404 Client Error|RepositoryNotFoundError|RevisionNotFoundError|EntryNotFoundError|repository not found for url"),
     _sign("model_not_found", ("valid model identifier", "model weights", "path_or_model_id", "repo id must be", "repo_name", "does not appear to have a file",
@@ -192,6 +193,8 @@ SERVER = (
     _sign("scheduler_crashed", ("crashed with exit code", "died during initialization", "initialization failed", "crashed with signal"),
           r"subprocess \S+ (?:\(pid=\d+\) )?crashed with (?:exit code|signal) ?(?P<exit>-?\d+)?|(?:scheduler|detokenizer|worker)\S*(?: \S+)? died during initialization(?:.{0,20}exit code: ?(?P<exit2>-?\d+))?"
           r"|initialization failed\. please see the error messages above", "doom", True),
+    _sign("scheduler_crashed", ("device-side assert", "illegal memory", "launch failure", "misaligned", "illegal instruction"),
+          r"CUDA error: (?:device-side assert|an illegal (?:memory|instruction)|unspecified launch failure|misaligned address)|illegal memory access was encountered"),
     _sign("scheduler_crashed", ("segmentation fault", "fatal python error", "terminate called", "aborted", "core dumped"),
           r"fatal python error: |segmentation fault|terminate called (?:after|without)|\(core dumped\)", proof=True),
     _sign("scheduler_crashed", ("segfault at", "dumped core", "general protection"),

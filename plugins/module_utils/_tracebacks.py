@@ -14,7 +14,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._observation import 
 _KEPT = 64
 
 _HEADER = re.compile(
-    r"(?P<head>\w+ hit an exception|initialization failed\. ?warmup error)(?:: ?(?P<rest>.*))?$|^(?P<plain>Traceback(?: \(most recent call last\))?:?(?: \.\.\.)?$)", re.IGNORECASE)
+    r"(?P<head>\w*(?:Scheduler|Manager|Controller|Worker|Engine|Process) hit an exception|initialization failed\. ?warmup error)(?:: ?(?P<rest>.*))?$|^(?P<plain>Traceback(?: \(most recent call last\))?:?(?: \.\.\.)?$)", re.IGNORECASE)
 _HARMLESS = re.compile(r"exception in ASGI application|task exception was never retrieved|exception ignored in|ignore import error|exception in callback", re.IGNORECASE)
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _FRAME = re.compile(r"^\s+\S|^\^+$|^File \"|^\.\.\.$|^\[Previous line repeated")

@@ -33,8 +33,8 @@ def of_finding(found: Finding, words: dict[str, str]) -> Cause:
     return make(found.code, {**words, **found.words}, found.line, found.rank, found.hint, found.seen, found.time_us)
 
 
-def of_end(diagnosis: Diagnosis, watch: UnitWatch, run: Run, run_key: str, words: dict[str, str]) -> Cause:
-    """Why a run of the unit ended."""
+def of_end(diagnosis: Diagnosis, watch: UnitWatch, run: Run, run_key: str, words: dict[str, str], last_line: str) -> Cause:
+    """Why a run of the unit ended; ``last_line`` is the last that it wrote itself."""
     found = diagnosis.best(run_key)
     strong = found is not None and found.strong
     if run.result == "start-limit-hit" or watch.line(r"start request repeated too quickly")["text"]:
@@ -59,12 +59,18 @@ def of_end(diagnosis: Diagnosis, watch: UnitWatch, run: Run, run_key: str, words
         return make("stopped", words, item["text"], time_us=item["time_us"])
     if found is not None and found.code != "exited":
         return of_finding(found, words)
-    return _unexplained(watch, run, found, words)
+    return _unexplained(watch, run, found, words, last_line)
 
 
 def of_restart(watch: UnitWatch, words: dict[str, str]) -> Cause:
-    item = watch.line(r"stopp(?:ing|ed) |start(?:ing|ed) ")
+    item = next((item for item in watch.lines if re.search(r"stopping ", item["text"], re.IGNORECASE)), watch.line(r"start(?:ing|ed) "))
     return make("stopped", words, item["text"], time_us=item["time_us"])
+
+
+def of_never_started(words: dict[str, str]) -> Cause:
+    cause = make("stopped", words, hint="Start it (systemctl start), or see what its start job waits for (systemctl list-jobs).")
+    cause.summary = "The unit does not run and nothing starts it."
+    return cause
 
 
 def of_crash_loop(diagnosis: Diagnosis, watch: UnitWatch, words: dict[str, str]) -> Cause:
@@ -78,7 +84,7 @@ def of_crash_loop(diagnosis: Diagnosis, watch: UnitWatch, words: dict[str, str])
     seen = max(len(found.runs), 1)
     told["inner"] = f", each time with the same error, seen {seen} times" if seen > 1 else ""
     if inner is not None:
-        told["inner"] += f": {inner.summary[0].lower()}{inner.summary[1:].rstrip('.')}" if not inner.summary[:2].isupper() else f": {inner.summary.rstrip('.')}"
+        told["inner"] += f": {inner.summary.rstrip('.')}"
         told["inner_hint"] = inner.hint
     return make("crash_loop", told, found.line, found.rank, seen=seen, time_us=found.time_us)
 
@@ -140,7 +146,14 @@ def _any_end_line(watch: UnitWatch) -> str:
     return next((item["text"] for item in watch.lines if re.search(_END_LINE[0], item["text"], re.IGNORECASE)), "")
 
 
-def _unexplained(watch: UnitWatch, run: Run, found: Finding | None, words: dict[str, str]) -> Cause:
+# What an exit status alone may mean, as no more than a hint.
+_STATUS_HINTS = {
+    2: "Status 2 is how the server's argument parser ends: look for its error line, and check the flags against this version.",
+    3: "Status 3 is how the web server ends when it cannot bind its port: see who owns it (ss -ltnp).",
+}
+
+
+def _unexplained(watch: UnitWatch, run: Run, found: Finding | None, words: dict[str, str], last_line: str) -> Cause:
     killed = run.exit_code in ("killed", "dumped")
     item = watch.line(*_END_LINE)
     if killed and found is None:
@@ -153,5 +166,6 @@ def _unexplained(watch: UnitWatch, run: Run, found: Finding | None, words: dict[
         how = f" ({_signal_name(run.exit_status)})"
     told = {**words, "how": how, "why": " with an error" if found else " and no line of the journal says why"}
     if found is None:
-        return make("exited", told, item["text"], time_us=item["time_us"])
+        hint = _STATUS_HINTS.get(run.exit_status or 0, "") if run.exit_code == "exited" else ""
+        return make("exited", told, last_line or item["text"], hint=hint, time_us=0 if last_line else item["time_us"])
     return make("exited", {**told, **found.words}, found.line, found.rank, "Mend the error in the line; the traceback stands above it in the journal.", found.seen, found.time_us)

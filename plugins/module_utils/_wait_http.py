@@ -126,7 +126,7 @@ class Ladder:
 
     def _later(self, now: float) -> None:
         """Start over after a pause; short while only the flag is awaited."""
-        quick = self.models_good and self.has_ready is not False and not self.follower and now - (self.since or now) < QUICK_FOR
+        quick = self.models_good and not self.bad and self.has_ready is not False and not self.follower and now - (self.since or now) < QUICK_FOR
         self.next_at = now + (min(QUICK_PACE, self.pace) if quick else self.pace)
         self.step = "models"
 
@@ -137,7 +137,7 @@ class Ladder:
             for name in ("auth", "wrong_model", "not_our_server"):
                 self.bad.pop(name, None)
         elif self.ready_seen and bad != "later":
-            self._count(now, bad, answer)
+            self._count(now, bad, "/v1/models", answer)
         elif bad == "later":
             self.bad.clear()
         self.step = "ready"
@@ -178,7 +178,7 @@ class Ladder:
                 self._later(now)
             return
         if path == "/health" and status in (401, 403):
-            self._count(now, "auth", answer)
+            self._count(now, "auth", path, answer)
         self.ready_seen = False
         self._later(now)
 
@@ -195,19 +195,19 @@ class Ladder:
             self.bad.clear()
             return
         if status in (401, 403):
-            self._count(now, "auth", answer)
+            self._count(now, "auth", self.token_path, answer)
         elif 400 <= status < 500 and status != 429:
             if self.token_path == "/v1/completions":
                 self.token_path = "/v1/chat/completions"
                 return
-            self._count(now, "refused_token", answer)
+            self._count(now, "refused_token", self.token_path, answer)
         elif status >= 500 and status != 503 or status == 200:
-            self._count(now, "broken_token", answer)
+            self._count(now, "broken_token", self.token_path, answer)
         elif answer.kind == "timeout":
-            self._count(now, "silent_token", answer)
+            self._count(now, "silent_token", self.token_path, answer)
         self._later(now)
 
-    def _count(self, now: float, meaning: str, answer: Answer) -> None:
+    def _count(self, now: float, meaning: str, path: str, answer: Answer) -> None:
         for other in [name for name in self.bad if name != meaning]:
             del self.bad[other]
         item = self.bad.setdefault(meaning, {"count": 0, "since": now, "text": "", "status": 0, "last": now})
@@ -215,7 +215,7 @@ class Ladder:
         item["last"] = now
         item["status"] = answer.status
         body = " ".join(answer.body[:400].split())[:_SHOWN]
-        item["text"] = f"{describe_answer(answer)}: {body}" if body else describe_answer(answer)
+        item["text"] = f"{path}: {describe_answer(answer)}" + (f" {body}" if body else "")
 
     # -- judging
 

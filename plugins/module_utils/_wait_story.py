@@ -29,6 +29,7 @@ class Story:
         self.tail: list[str] = []
         self.around: list[str] = []  # from a little before the first error on
         self.last_step = ""  # the last line that told of progress
+        self.last_own = ""  # the last line that the unit's processes wrote
 
     def tell(self, at: float, phase: str, what: str) -> None:
         if len(self.timeline) >= _TIMELINE:
@@ -41,6 +42,8 @@ class Story:
 
     def line(self, entry: Entry, is_finding: bool) -> None:
         text = entry.text[:_SHOWN]
+        if entry.source == "unit":
+            self.last_own = text
         if is_finding and not self.around:
             self.around = self.tail[-8:] + [text]
         elif self.around and len(self.around) < _TAIL:

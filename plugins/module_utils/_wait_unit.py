@@ -51,6 +51,7 @@ class UnitWatch:
         self.lines: list[dict[str, Any]] = []  # systemd's last lines: text, run, time_us
         self.stop_timed_out = False
         self.stopping_since: float | None = None
+        self.never_started = False
         if invocation:
             self.runs.append(Run(invocation, 0.0))
 
@@ -114,6 +115,7 @@ class UnitWatch:
             self.runs.append(Run(self.state.invocation_id, self.stale_since))
             self._follow(now, self.state, self.state)
             self.run.ended = self.stale_since
+            self.never_started = never_ran
 
     def _follow(self, now: float, state: UnitState, before: UnitState) -> None:
         run = self.run

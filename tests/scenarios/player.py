@@ -49,7 +49,8 @@ class World:
     def __init__(self, scenario: dict[str, Any], options: Any):
         self.options = options
         self.api_key = str((scenario.get("vars") or {}).get("api_key") or "")
-        self.unit: dict[str, Any] = {}
+        told = any("unit" in entry for entry in scenario.get("timeline") or [])
+        self.unit: dict[str, Any] = {} if told else {"A": "active", "S": "running", "P": 4100, "I": "i1"}
         self.http: dict[str, list[Reply]] = {}
         self.socket: dict[str, Any] | None = None
         self.decoder = _journal.Decoder(options.unit, options.secrets)
@@ -138,6 +139,8 @@ class World:
         """What the server answers to a probe just now; a path that the script never lists has its usual answer."""
         path = probe.path
         replies = self.http.get(path)
+        if replies is None and path == "/health":
+            replies = self.http.get("/health_generate")
         if replies is None and path in _GENERATION:
             replies = next((self.http[other] for other in _GENERATION if other in self.http), None)
         if replies is None:
@@ -252,7 +255,7 @@ def _happen(wait: Any, world: World, now: float, entry: dict[str, Any]) -> None:
 
 def _peer(world: World, now: float, told: dict[str, Any]) -> dict[str, Any]:
     other = World({}, world.options)
-    other.decoder = _journal.Decoder("", world.options.secrets)
+    other.unit, other.decoder = {}, _journal.Decoder("", world.options.secrets)
     data: dict[str, Any] = {"journal": []}
     if "unit" in told:
         other._set_unit(told["unit"] or {})
