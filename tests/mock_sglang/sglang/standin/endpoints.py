@@ -42,7 +42,7 @@ class Endpoints:
         self.release = self.knobs.release()
         self.generation = Generation(self.layout, self.engine, self.knobs)
         self.paused = False
-        self.born = int(time.time())
+        self.slow_answers = int(self.knobs.number("FAULT_TIMES", -1))  # -1: all of them
         self.get = {
             "/": lambda request: request.reply(200, "SGLang is running"),
             "/health": self._health, "/health_generate": self._health, "/ping": self._ping,
@@ -121,7 +121,8 @@ class Endpoints:
             request.reply(200)
             return
         patience = self.knobs.sglang_number("SGLANG_HEALTH_CHECK_TIMEOUT", 20)
-        if self.faults.is_("slow_health"):
+        if self.faults.is_("slow_health") and self.slow_answers:
+            self.slow_answers -= 1
             self.loop.after(patience * self.knobs.number("TIME_SCALE", 1.0), lambda: self._unhealthy(request, time.time() - patience))
             return
         job = Job("HEALTH_CHECK_" + uuid.uuid4().hex, "", 1, 1, lambda job: None)
