@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .stats import Pool, quantile, saturated
+from .stats import Pool, late, quantile, saturated
 from .watch import Sample, gpu_summary, server_summary
 
 VALID, INVALID, FAILED = "valid", "invalid", "failed"
@@ -97,6 +97,8 @@ def warnings(pool: Pool, around: Around) -> list[str]:
         always = around.template_tokens * tally.completed / tally.input_tokens if tally.input_tokens else 0.0
         if share - always > CACHED_SHARE:
             found.append("cache_hits")
+    if tally.completed and late(tally):
+        found.append("late_reads")
     if around.flush_trouble:
         found.append("flush_refused")
     if tally.completed and not pool.steady_rates and around.request_rate is None:
@@ -147,12 +149,12 @@ def _surroundings(pool: Pool, around: Around) -> dict[str, Any]:
     gpu = gpu_summary(around.samples)
     hits = cache_hits(pool, around)
     watts = gpu["power_w"] if gpu else None
-    late = {name: quantile(tally.lateness, share) for name, share in (("p50", 0.5), ("p99", 0.99))}
+    lateness = {name: quantile(tally.lateness, share) for name, share in (("p50", 0.5), ("p99", 0.99))}
     return {
         "tok_s_per_watt": round(rate / watts, 3) if rate and watts else None, "gpu": gpu, "server": server_summary(around.samples, hits),
         "client": {
             "cpu": round(tally.cpu_share, 3), "cpu_s": round(tally.cpu_s, 2), "processes": around.processes, "rss_mb": round(tally.rss_mb, 1),
-            "lateness_ms": {name: None if value is None else round(value * 1e3, 3) for name, value in late.items()}, "connect_ms": round(tally.connect_s * 1e3, 3)},
+            "lateness_ms": {name: None if value is None else round(value * 1e3, 3) for name, value in lateness.items()}, "connect_ms": round(tally.connect_s * 1e3, 3)},
         "unit": around.unit_after}
 
 

@@ -164,3 +164,8 @@ def test_a_point_that_was_not_run_has_every_key_of_one_that_was():
     assert row["status"] == "failed"
     assert row["causes"] == [{"code": "not_run", "summary": "server restarted at concurrency 8", "line": ""}]
     assert set(row) == set(made(waves()))
+
+
+def test_a_few_late_reads_mark_the_latencies_and_leave_the_rate():
+    found = made(waves(cpu_share=0.3, lateness=[0.0001] * 80 + [0.02] * 20))
+    assert (found["status"], "late_reads" in found["warnings"]) == ("valid", True)
