@@ -30,7 +30,6 @@ help: ## what can be made
 
 $(VENV_MADE): tests/requirements.txt tests/setup.sh
 	@tests/setup.sh $(PYTHON) $(VENV) -r tests/requirements.txt
-	touch $@
 
 $(STANDIN_MADE): $(VENV_MADE) $(shell find tests/mock_sglang -type f -not -name '*.pyc' 2>/dev/null)
 	@rm -rf $(STANDIN)
@@ -54,7 +53,7 @@ test: $(VENV_MADE) ## every test
 	@$(VENV)/bin/python tests/run.py $(foreach part,$(PARTS),'$(part)=$(MAKE) --no-print-directory test-$(part)')
 
 test-unit: $(VENV_MADE) ## the pure parts, in seconds
-	@$(VENV)/bin/python -m pytest tests/unit -q
+	@$(VENV)/bin/python -m pytest tests/unit -q -n 4
 
 test-lint: $(VENV_MADE) ## linters, documentation, the built package
 	@tests/checks/lint.sh
@@ -66,7 +65,8 @@ test-molecule: $(VENV_MADE) $(STANDIN_MADE) ## real systemd hosts; SCENARIO=name
 	@$(VENV)/bin/python tests/run.py $(foreach scenario,$(SCENARIO),'$(scenario)=molecule test --scenario-name $(scenario)')
 
 test-real: $(VENV_MADE) ## the real SGLang server, on a CPU
-	@$(VENV)/bin/python tests/run.py 'real=molecule test --scenario-name real'
+	@$(VENV)/bin/python tests/real_sglang/wheelhouse $(CACHE)/wheelhouse/real
+	$(VENV)/bin/python tests/run.py 'real=molecule test --scenario-name real'
 
 bench-%: $(VENV_MADE) $(STANDIN_MADE) ## one measurement of tests/bench, for example bench-roundtrips
 	@script=tests/bench/$(subst -,_,$*)

@@ -5,6 +5,7 @@
 set -euo pipefail
 python=$1 folder=$2
 shift 2
+PATH=${PATH//"$folder/bin:"/} # the Python to build from is never the one that is being replaced
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -23,6 +24,14 @@ if ! "$python" -c 'import ensurepip, venv' 2> /dev/null; then
     exit 1
   fi
 fi
+mkdir -p "$(dirname "$folder")"
+exec 9> "$folder.lock"
+flock 9
+wanted=$("$python" --version; for word in "$@"; do if [ -f "$word" ]; then cat "$word"; else echo "$word"; fi; done)
+if [ "$(cat "$folder/.made" 2> /dev/null)" = "$wanted" ]; then
+  touch "$folder/.made" # another command made it meanwhile
+  exit 0
+fi
 started=$SECONDS
 rm -rf "$folder"
 "$python" -m venv "$folder"
@@ -32,4 +41,5 @@ if ! "$folder/bin/python" -m pip install --disable-pip-version-check "$@" < /dev
   say "pip could not install: $*"
   exit 1
 fi
+echo "$wanted" > "$folder/.made"
 say "$folder ready in $((SECONDS - started)) s"

@@ -55,7 +55,7 @@ sanity() {
     return 0
   fi
   venv=$work/core-$version home=$work/home-$version
-  [ -e "$venv/.made" ] || { tests/setup.sh "$python" "$venv" "$core" && touch "$venv/.made"; }
+  tests/setup.sh "$python" "$venv" "$core"
   make_home "$home" "$venv/bin/python" "$pip"
   say "$core on Python $version"
   (cd "$collection" && HOME=$home PATH=$venv/bin:$PATH ansible-test sanity --color no --python "$version" "$@" < /dev/null 2>&1) |
