@@ -15,7 +15,10 @@ REQUESTS = {
     "POST /v1/completions": {"model": "demo", "prompt": "the quick", "max_tokens": 8},
     "POST /generate": {"text": "the quick", "sampling_params": {"max_new_tokens": 8, "ignore_eos": True}},
 }
-CLOCKS = {"forward_entry_time", "prefill_finished_time", "request_received_ts", "api_server_dispatch_finish_ts", "request_finished_ts", "response_sent_to_client_ts"}
+CLOCKS = {
+    "forward_entry_time", "prefill_finished_time", "request_received_ts", "api_server_dispatch_finish_ts", "request_finished_ts",
+    "response_sent_to_client_ts",
+}
 
 
 def shape(value, keep_values=("object", "role", "owned_by")):
@@ -153,7 +156,8 @@ def test_cached_tokens_are_told_and_flushed(standin):
 
     first, second = cached(), cached()
     assert first == 0 and second > 100
-    assert 'sglang:cached_tokens_total{cache_source="device",engine_type="unified",model_name="org/demo"} %.1f' % second in server.ask("GET", "/metrics")[1].decode()
+    series = 'sglang:cached_tokens_total{cache_source="device",engine_type="unified",model_name="org/demo"} %.1f' % second
+    assert series in server.ask("GET", "/metrics")[1].decode()
     assert server.json("GET", "/v1/loads")["loads"][0]["cache_hit_rate"] > 0.2
     assert server.ask("GET", "/flush_cache")[0] == 200
     assert cached() == 0

@@ -28,7 +28,15 @@ def test_all_options_of_the_release_are_there():
     assert not {"--cuda-graph-max-bs", "--enable-ep-moe", "--max-micro-batch-size"} & names
 
 
-@pytest.mark.parametrize("flags, name, value", [(["--tp", "8"], "tp_size", 8), (["--ep", "8"], "ep_size", 8), (["--trust-remote"], "trust_remote_code", True), (["--context-length", "128k"], "context_length", 128000)])
+@pytest.mark.parametrize(
+    "flags, name, value",
+    [
+        (["--tp", "8"], "tp_size", 8),
+        (["--ep", "8"], "ep_size", 8),
+        (["--trust-remote"], "trust_remote_code", True),
+        (["--context-length", "128k"], "context_length", 128000),
+    ],
+)
 def test_short_forms(flags, name, value):
     assert getattr(parse([*MODEL, *flags]), name) == value
 
@@ -113,7 +121,13 @@ def test_unknown_names_in_a_config_file_are_refused_like_flags(tmp_path, capsys)
     assert "unrecognized arguments: --no-such 1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text, value", [("a: 1.5", 1.5), ("a: -3", -3), ("a: x y", "x y"), ("a: 'yes'", "yes"), ("a: off", False), ("a: [a, 'b, c']", ["a", "b, c"]), ("a:\n  b: 1", {"b": 1})])
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        ("a: 1.5", 1.5), ("a: -3", -3), ("a: x y", "x y"), ("a: 'yes'", "yes"), ("a: off", False),
+        ("a: [a, 'b, c']", ["a", "b, c"]), ("a:\n  b: 1", {"b": 1}),
+    ],
+)
 def test_yaml_values(text, value):
     assert load_mapping(text) == {"a": value}
 

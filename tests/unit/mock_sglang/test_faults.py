@@ -30,10 +30,14 @@ ENDS = {
     "remote_code": (ERROR, [r"Please pass the argument `trust_remote_code=True` to allow custom code to be run\."]),
     "model_not_found": (ERROR, [r"^OSError: org/demo is not a local folder and is not a valid model identifier"]),
     "model_incomplete": (KILLED, [r"^RuntimeError: Cannot find any model weights with `org/demo`"]),
-    "model_auth_missing": (ERROR, [r"GatedRepoError: 401 Client Error", r"Cannot access gated repo", r"^OSError: You are trying to access a gated repo"]),
+    "model_auth_missing": (
+        ERROR, [r"GatedRepoError: 401 Client Error", r"Cannot access gated repo", r"^OSError: You are trying to access a gated repo"],
+    ),
     "model_auth_denied": (ERROR, [r"GatedRepoError: 403 Client Error", r"not in the authorized list"]),
     "hub_unreachable": (ERROR, [r"Max retries exceeded with url", r"^OSError: We couldn't connect to 'https://huggingface\.co'"]),
-    "kv_pool_too_small": (KILLED, [r"^RuntimeError: Not enough memory\. Please try to increase --mem-fraction-static\. Current value: mem_fraction_static=0\.882"]),
+    "kv_pool_too_small": (
+        KILLED, [r"^RuntimeError: Not enough memory\. Please try to increase --mem-fraction-static\. Current value: mem_fraction_static=0\.882"],
+    ),
     "crash_loop": (KILLED, [r"^RuntimeError: Not enough memory\. Please try to increase --mem-fraction-static"]),
     "cuda_oom": (KILLED, [r"Load weight begin", r"^torch\.OutOfMemoryError: " + OOM, SIGQUIT]),
     "graph_capture_oom": (KILLED, [r"graph begin", r"^Exception: Capture cuda graph failed: " + OOM, r"^Possible solutions:", SIGQUIT]),
@@ -41,7 +45,9 @@ ENDS = {
     "runtime_oom": (KILLED, [r"ready to roll", r"^torch\.OutOfMemoryError: " + OOM, r"SIGQUIT received\. signum="]),
     "host_oom": (ERROR, [r"^RuntimeError: Rank 0 scheduler died during initialization \(exit code: -9\)\. If exit code is -9 \(SIGKILL\)"]),
     "gpu_busy": (KILLED, [r"^RuntimeError: The memory capacity is unbalanced\. Some GPUs may be occupied by other processes\."]),
-    "missing_cuda_lib": (ERROR, [r"^ImportError: ", r"Could not load any common_ops library", r"ImportError: libnvrtc\.so\.12: cannot open shared object file"]),
+    "missing_cuda_lib": (
+        ERROR, [r"^ImportError: ", r"Could not load any common_ops library", r"ImportError: libnvrtc\.so\.12: cannot open shared object file"],
+    ),
     "driver_too_old": (ERROR, [r"^RuntimeError: The NVIDIA driver on your system is too old \(found version 12040\)"]),
     "driver_mismatch": (KILLED, [r"Error 803: system has unsupported display driver"]),
     "fabric_manager": (KILLED, [r"Error 802: system not yet initialized"]),

@@ -155,7 +155,10 @@ def test_tls(standin, tmp_path):
     subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
     files = [str(tmp_path / name) for name in ("key.pem", "cert.pem")]
     made = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout", files[0], "-out", files[1], *subject],
+        [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+            "-keyout", files[0], "-out", files[1], *subject,
+        ],
         capture_output=True, check=False,
     )
     if made.returncode:

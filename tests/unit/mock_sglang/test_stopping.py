@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import io
 import json
 import os
 import signal
 import subprocess
 import threading
 import time
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import pytest
@@ -143,9 +147,14 @@ class Cards:
         self.folder = folder
 
     def ask(self, *words, status=0) -> str:
-        done = subprocess.run([NVIDIA_SMI, *words], capture_output=True, text=True, env={**os.environ, "FAKE_GPU_DIR": str(self.folder)}, check=False)
-        assert done.returncode == status, done.stderr
-        return done.stdout
+        loader = SourceFileLoader("nvidia_smi", str(NVIDIA_SMI))
+        tool = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+        loader.exec_module(tool)
+        tool.FOLDERS = [str(self.folder)]
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            assert tool.main(list(words)) == status
+        return said.getvalue()
 
     def holders(self) -> list[list[str]]:
         lines = self.ask("--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader,nounits").splitlines()
@@ -233,6 +242,11 @@ def test_an_ill_driver(cards, fault, status, text):
     (cards.folder / "fault").write_text(fault + "\n")
     said = cards.ask("-L", status=status)
     assert text in said and "GPU 3:" not in said
+
+
+def test_it_runs_as_a_command(cards):
+    done = subprocess.run([NVIDIA_SMI, "-L"], capture_output=True, text=True, env={**os.environ, "FAKE_GPU_DIR": str(cards.folder)}, check=True)
+    assert done.stdout.splitlines()[7].startswith("GPU 7: NVIDIA RTX PRO 6000 Blackwell Server Edition (UUID: GPU-")
 
 
 def test_cards_can_be_described(cards):

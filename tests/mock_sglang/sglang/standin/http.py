@@ -71,7 +71,8 @@ class Request:
 
     @staticmethod
     def _head(status: int, lines: list[str]) -> bytes:
-        head = ["HTTP/1.1 %d %s" % (status, REASONS.get(status, "")), time.strftime("date: %a, %d %b %Y %H:%M:%S GMT", time.gmtime()), "server: uvicorn", *lines]
+        first = "HTTP/1.1 %d %s" % (status, REASONS.get(status, ""))
+        head = [first, time.strftime("date: %a, %d %b %Y %H:%M:%S GMT", time.gmtime()), "server: uvicorn", *lines]
         return ("\r\n".join(head) + "\r\n\r\n").encode()
 
     def _log(self, status: int) -> None:
