@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tests/hosts/hosts up --set demo gpu-demo
+export ANSIBLE_DISPLAY_SKIPPED_HOSTS=false
 ansible-playbook -i inventories/demo playbooks/deploy_ep8.yml "$@"
 
 address=$(awk '/HostName/ {print $2; exit}' .cache/hosts/demo/ssh_config)
