@@ -8,8 +8,13 @@ from __future__ import annotations
 import json
 
 
+def ask(host, command: str, *words: object) -> str:
+    """Output of a command that must succeed, its words quoted."""
+    return host.check_output(command, *(str(word) for word in words))
+
+
 def prop(host, unit: str, name: str) -> str:
-    return host.check_output("systemctl show --value --property %s %s", name, unit)
+    return ask(host, "systemctl show --value --property %s %s", name, unit)
 
 
 def main_pid(host, unit: str) -> int:
@@ -18,11 +23,11 @@ def main_pid(host, unit: str) -> int:
 
 def argv(host, unit: str) -> list[str]:
     """The words that the running server was started with."""
-    return host.check_output("tr '\\0' '\\n' < /proc/%s/cmdline", main_pid(host, unit)).splitlines()
+    return ask(host, "tr '\\0' '\\n' < /proc/%s/cmdline", str(main_pid(host, unit))).splitlines()
 
 
 def environ(host, unit: str) -> dict[str, str]:
-    lines = host.check_output("tr '\\0' '\\n' < /proc/%s/environ", main_pid(host, unit)).splitlines()
+    lines = ask(host, "tr '\\0' '\\n' < /proc/%s/environ", str(main_pid(host, unit))).splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
@@ -38,7 +43,7 @@ def answer(host, path: str, port: int = 30001, key: str = "") -> tuple[int, str]
     """Status and body that the server gives on the node itself."""
     header = ["-H", f"Authorization: Bearer {key}"] if key else []
     command = "curl -s -m 20 -w '\\n%%{http_code}' " + " ".join("%s" for _each in header) + " http://127.0.0.1:%s%s"
-    body, _newline, status = host.check_output(command, *header, port, path).rpartition("\n")
+    body, _newline, status = ask(host, command, *header, str(port), path).rpartition("\n")
     return int(status), body
 
 

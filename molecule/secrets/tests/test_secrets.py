@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodes import answer, argv, assert_serves, main_pid
+from nodes import answer, argv, ask, assert_serves, main_pid
 
 EP8 = "sglang-k26-ep8.service"
 KEY, ADMIN, TOKEN = "k-5ecret-1$a", "k-5ecret-admin", 'hf_5ecret2"quoted"$x'
@@ -53,7 +53,7 @@ def test_only_files_of_root_hold_them(host):
     assert_hidden(" ".join(argv(host, EP8)))
     found = host.run("grep -rl 5ecret /etc /opt /var/lib /var/cache /tmp /root").stdout.split()
     assert sorted(found) == ["/etc/sglang/k26-ep8.env", "/etc/sglang/k26-ep8.yaml"]
-    token = host.check_output("tr '\\0' '\\n' < /proc/%s/environ | grep ^HF_TOKEN=", main_pid(host, EP8))
+    token = ask(host, "tr '\\0' '\\n' < /proc/%s/environ | grep ^HF_TOKEN=", main_pid(host, EP8))
     assert token == f"HF_TOKEN={TOKEN}"
 
 
