@@ -42,7 +42,8 @@ def test_idle_it_drains_at_the_next_tick_and_ends_with_0(standin):
 def test_running_requests_are_served_to_the_end(standin):
     server = standin(MOCK_SGLANG_SPEED="60").until_ready()
     got = {}
-    client = threading.Thread(target=lambda: got.update(events=server.stream("/v1/completions", {**LONG, "stream_options": {"include_usage": True}})))
+    body = {**LONG, "max_tokens": 600, "stream_options": {"include_usage": True}}
+    client = threading.Thread(target=lambda: got.update(events=server.stream("/v1/completions", body)))
     client.start()
     server.until(lambda: server.json("GET", "/v1/loads")["loads"][0]["num_running_reqs"])
     server.process.send_signal(signal.SIGTERM)
@@ -50,7 +51,7 @@ def test_running_requests_are_served_to_the_end(standin):
     assert server.status("/v1/models") == 200
     assert server.ask("POST", "/v1/completions", {"prompt": "late", "max_tokens": 1})[0] == 200
     client.join()
-    assert got["events"][-2]["usage"]["completion_tokens"] == 300
+    assert got["events"][-2]["usage"]["completion_tokens"] == 600
     assert server.end() == 0
 
 
