@@ -9,11 +9,12 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.gpuops.sglang.plugins.action.sglang_wait_ready import GRACE, OVERHEAD, LostConnection, RemoteWait, at_most
+from ansible_collections.gpuops.sglang.plugins.action.sglang_wait_ready import GRACE, LostConnection, RemoteWait, at_most
 
 MODULE = "gpuops.sglang.sglang_benchmark"
 FACTS = "sglang_benchmarks"
 PATIENCE = 600.0  # seconds a lost connection is tried for
+OVERHEAD = 90.0  # what a call of the module may take beside the time that it was asked to wait
 
 
 def seconds(value: Any) -> str:
