@@ -61,6 +61,9 @@ def write_model(directory: pathlib.Path, tokenizer: PreTrainedTokenizerFast) -> 
     # Readers older than transformers 5 look for the dtype under its former name.
     settings = json.loads(written.read_text())
     written.write_text(json.dumps({**settings, "torch_dtype": "bfloat16"}, indent=2))
+    # Weights are written for their owner alone; the service runs as another user.
+    for path in directory.iterdir():
+        path.chmod(0o644)
 
 
 def main() -> None:
