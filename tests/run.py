@@ -15,6 +15,9 @@ from dataclasses import dataclass
 
 COUNTS = re.compile(r"\b(\d+) (passed|failed|error|errors)\b")
 
+# Everything goes through a pipe, most of it into a log: no colours, and nothing kept back in a buffer.
+PLAIN = {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "ANSIBLE_NOCOLOR": "1", "PY_COLORS": "0"}
+
 
 @dataclass
 class Outcome:
@@ -36,7 +39,7 @@ def carry_out(name: str, command: str) -> Outcome:
     seen: dict[str, int] = {}
     with subprocess.Popen(
         ["bash", "-o", "pipefail", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, errors="replace", env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        text=True, errors="replace", env={**os.environ, **PLAIN},
     ) as process:
         for line in process.stdout:
             print(line, end="", flush=True)

@@ -35,8 +35,10 @@ def disagreements(role: Path) -> list[str]:
             if not option.get("required"):
                 found.append(f"{name} is an option that is not required, but has no default in defaults/")
         elif "default" not in option:
-            # A table of built-in data is documented by where it lies, not repeated.
-            if not isinstance(defaults[name], dict) or not defaults[name]:
+            # A value worked out from other variables is described in words; a table of built-in data by where it lies.
+            worked_out = isinstance(defaults[name], str) and "{{" in defaults[name]
+            table = isinstance(defaults[name], dict) and defaults[name]
+            if not (worked_out or table):
                 found.append(f"{name} has the default {defaults[name]!r}, which its argument spec does not say")
         elif option["default"] != defaults[name]:
             found.append(f"{name}: defaults/ says {defaults[name]!r}, the argument spec {option['default']!r}")
