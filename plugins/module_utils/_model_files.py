@@ -9,8 +9,6 @@ import json
 import os
 import pwd
 import struct
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,16 +16,6 @@ _INDEX = "model.safetensors.index.json"
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
 _LONGEST_HEADER = 100 * 1024 * 1024
 _NAMED = 3  # so many files are named in a finding
-# Prints the first path that this user cannot read.
-_READS = """
-import os, sys
-for path in sys.argv[1:]:
-    try:
-        os.listdir(path) if os.path.isdir(path) else open(path, "rb").close()
-    except OSError as error:
-        print(path + ": " + (error.strerror or "unreadable"))
-        break
-"""
 
 
 @dataclass
@@ -163,11 +151,41 @@ def _readable(model: Model, user: str) -> None:
         entry = pwd.getpwnam(user)
     except KeyError:
         return
-    identity = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": os.getgrouplist(user, entry.pw_gid)} if os.geteuid() == 0 else {}
-    try:
-        with subprocess.Popen([sys.executable, "-I", "-c", _READS, *paths], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", **identity) as reader:
-            line = reader.communicate()[0].decode("utf-8", "replace").strip()
-    except (OSError, subprocess.SubprocessError):
+    if os.geteuid() not in (0, entry.pw_uid):
         return
-    if line:
-        model.problem("no_permission", f"{user} cannot read {line}")
+    refused = _refused_to(entry, paths)
+    if refused:
+        model.problem("no_permission", f"{user} cannot read {refused}")
+
+
+def _refused_to(user: pwd.struct_passwd, paths: list[str]) -> str:
+    """The first of these paths that the user cannot read, and why; tried by a child that becomes this user."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgroups(os.getgrouplist(user.pw_name, user.pw_gid))
+                os.setgid(user.pw_gid)
+                os.setuid(user.pw_uid)
+            os.write(writing, _first_unreadable(paths).encode("utf-8", "replace")[:4096])
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answer:
+        text = answer.read().decode("utf-8", "replace")
+    os.waitpid(child, 0)
+    return text
+
+
+def _first_unreadable(paths: list[str]) -> str:
+    for path in paths:
+        try:
+            if os.path.isdir(path):
+                os.listdir(path)
+            else:
+                with open(path, "rb"):
+                    pass
+        except OSError as error:
+            return f"{path}: {error.strerror}"
+    return ""

@@ -64,21 +64,43 @@ def _compute_cap(node: dict[str, Any]) -> float | None:
         return None
 
 
+def _check_shapes(options: dict[str, Any]) -> None:
+    """Refuse arguments of another shape, so that what follows need not ask."""
+    if not isinstance(options.get("node") or {}, dict):
+        raise Refusal("bad_flags", f"node must be a mapping, not {options['node']!r}")
+    for name, kind, spoken in (("others", dict, "mappings"), ("extra", (str, int, float), "words")):
+        given = options.get(name) or []
+        if not isinstance(given, (list, tuple)) or not all(isinstance(item, kind) for item in given):
+            raise Refusal("bad_flags", f"{name} must be a list of {spoken}, not {given!r}")
+    for name in ("root", "home", "cache"):
+        path = options.get(name)
+        if path and not re.fullmatch(r"/[A-Za-z0-9_@+.,/-]*", str(path)):
+            raise Refusal("bad_flags", f"{name} must be an absolute path of plain characters, not {path!r}")
+
+
+def _whole(value: Any, what: str) -> int:
+    try:
+        return int(str(value).strip())
+    except ValueError:
+        raise Refusal("bad_flags", f"{what} must be a whole number, not {value!r}") from None
+
+
 def _gpus(asked: Any, in_strategy: Any, gpu_count: Any) -> tuple[Any, int | None]:
     """The GPUs as a list or ``all``, and how many there are, None when that is not known."""
+    gpu_count = None if gpu_count in (None, "") else _whole(gpu_count, "gpu_count")
     gpus = in_strategy if asked in (None, "", "all") and in_strategy else (asked or "all")
     if isinstance(gpus, str) and gpus != "all":
         gpus = gpus.split(",")
     if gpus == "all":
-        return "all", None if gpu_count in (None, "") else int(gpu_count)
+        return "all", gpu_count
     if not isinstance(gpus, (list, tuple)) or not gpus:
         raise Refusal("bad_flags", f"gpus must be 'all' or a list of indexes or UUIDs, not {gpus!r}")
     named = [str(gpu).strip() for gpu in gpus]
     for gpu in named:
         if not re.fullmatch(r"\d+|(GPU|MIG)-[0-9A-Za-z/-]+", gpu):
             raise Refusal("bad_flags", f"{gpu!r} is no GPU: give its index, or its UUID (GPU-...)")
-        if gpu.isdigit() and gpu_count not in (None, "") and int(gpu) >= int(gpu_count):
-            raise Refusal("bad_sizes", f"GPU {gpu} is named, but the node has {gpu_count}: 0 to {int(gpu_count) - 1}")
+        if gpu.isdigit() and gpu_count is not None and int(gpu) >= gpu_count:
+            raise Refusal("bad_sizes", f"GPU {gpu} is named, but the node has {gpu_count}: 0 to {gpu_count - 1}")
     if len(set(named)) != len(named):
         raise Refusal("bad_flags", f"gpus names one twice: {', '.join(named)}")
     return named, len(named)
@@ -104,7 +126,7 @@ def _plan_network(planner: Planner, sizes: _sizes.Sizes, port: Any) -> tuple[dic
     """The port block and the words that fix the ports inside it."""
     options, flags = planner.options, planner.flags
     nnodes = sizes.nnodes
-    rank = int(options["node_rank"])
+    rank = _whole(options["node_rank"], "node_rank")
     if not 0 <= rank < nnodes:
         raise Refusal("bad_sizes", f"node_rank {rank} of nnodes {nnodes}: ranks go from 0 to {nnodes - 1}")
     address = str(options.get("dist_init_addr") or "")
@@ -135,8 +157,9 @@ def _plan_ports_beside(planner: Planner, unit: str, ports: dict[str, Any]) -> No
             others[name] = its_ports
     _ports.refuse_overlap(unit, ports, others)
     ephemeral = (planner.options.get("node") or {}).get("ip_local_port_range")
-    if ephemeral:
-        warning = _ports.in_ephemeral_range(ports, int(ephemeral[0]), int(ephemeral[1]))
+    if isinstance(ephemeral, (list, tuple)) and len(ephemeral) == 2:
+        low, high = (_whole(end, "an end of ip_local_port_range") for end in ephemeral)
+        warning = _ports.in_ephemeral_range(ports, low, high)
         planner.warnings += [warning] if warning else []
 
 
@@ -157,6 +180,7 @@ def _names(planner: Planner) -> tuple[str, str, str]:
 
 def build(name: Any, strategies: Any, options: dict[str, Any]) -> dict[str, Any]:
     """The whole plan; ``options`` are the arguments of the filter by name."""
+    _check_shapes(options)
     node = options.get("node") or {}
     strategy = _strategy.resolve(name, strategies, options.get("overrides"), options.get("environment"), _compute_cap(node))
     version = _text(options.get("version"), "version")

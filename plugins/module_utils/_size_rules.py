@@ -15,6 +15,9 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._refusal import Refu
 from ansible_collections.gpuops.sglang.plugins.module_utils._sizes import SPANNING_A2A, Sizes
 
 
+_LARGEST_OFFERED = 64  # no larger size is tried
+
+
 @dataclass(frozen=True)
 class Check:
     """One rule: kept (True), broken (False), or not to be told (None); ``vary`` names the sizes that could mend it."""
@@ -178,8 +181,8 @@ def _fits(sizes: Sizes, model: ModelFacts, gpu_count: int | None) -> bool:
 
 def alternatives(sizes: Sizes, model: ModelFacts, gpu_count: int | None, vary: tuple[str, ...]) -> list[dict[str, int]]:
     """Sizes that would do: as few of ``vary`` changed as possible, and as many GPUs used as possible."""
-    limit = min(gpu_count or sizes.ranks_per_node, 64)
-    choices = [number for number in range(1, max(limit * sizes.nnodes, 8) + 1) if number <= 16 or number % 4 == 0]
+    limit = gpu_count or sizes.ranks_per_node
+    choices = [number for number in range(1, min(max(limit * sizes.nnodes, 8), _LARGEST_OFFERED) + 1) if number <= 16 or number % 8 == 0]
     for count in range(1, min(len(vary), 2) + 1):
         found = []
         for fields in itertools.combinations(vary, count):

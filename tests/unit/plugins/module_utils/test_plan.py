@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -204,3 +205,31 @@ def test_digest_follows_command_line_and_environment():
 
 def test_plan_is_plain_data():
     json.dumps(plan("ep8_tuned", node={"compute_cap": "12.0"}, model_config=KIMI, has_secrets=True))
+
+
+ODD = [
+    None, True, False, 0, -1, 8, 3.5, "8", "", "a b", "x\ny", [], [0], ["a"], {}, {"a": 1}, {"tp-size": {}}, "all", "GPU-1", 10**30, [None], float("nan"),
+    {"unit": "u"}, [{"unit": "u", "port": 5}], [{"x": 1}], "é", "12.0", [1, 2], {"compute_cap": "x"}, {"ip_local_port_range": [1, "x"]},
+]
+OPTIONS = (
+    "overrides", "environment", "slug", "model_path", "served_model_name", "host", "port", "gpus", "gpu_count", "nnodes", "node_rank", "dist_init_addr",
+    "version", "node", "model_config", "has_secrets", "root", "home", "cache", "others", "extra",
+)
+FLAGS = (
+    "tp-size", "pp-size", "dp-size", "ep-size", "attn-dp-size", "moe-a2a-backend", "speculative-algorithm", "nccl-port", "dist-init-addr", "nnodes",
+    "node-rank", "port", "host", "device", "max-running-requests", "pp-max-micro-batch-size", "tokenizer-worker-num", "enable-dp-attention", "model-path",
+)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_odd_input_is_planned_or_refused_never_stumbled_over(seed):
+    dice = random.Random(seed)
+    for _round in range(100):
+        options = {dice.choice(OPTIONS): dice.choice(ODD) for _change in range(dice.randint(0, 3))}
+        strategy = {"flags": {dice.choice(FLAGS): dice.choice(ODD) for _flag in range(dice.randint(0, 4))}}
+        if dice.random() < 0.2:
+            strategy[dice.choice(("base", "flags", "environment", "gpus", "flags_by_compute_cap", "summary"))] = dice.choice(ODD)
+        try:
+            plan("mine" if dice.random() < 0.95 else dice.choice(ODD), {"mine": strategy} if dice.random() < 0.95 else dice.choice(ODD), **options)
+        except Refusal as refusal:
+            assert str(refusal).startswith(("bad_flags: ", "bad_sizes: "))
