@@ -21,7 +21,8 @@ from ansible.utils.display import Display
 MODULE = "gpuops.sglang.sglang_wait_ready"
 MARK = "SGLANG-WAIT"
 GRACE = 3.0  # seconds within which a service that is ready already says so in the first call
-OVERHEAD = 45.0  # what a call may take beside the time that it was asked to wait
+POLL_OVERHEAD = 20.0  # what a question may take beside the time that it was asked to wait
+CALL_OVERHEAD = 90.0  # what a call of the module may take beside it, over a slow line
 LONGEST_PAUSE = 10.0
 LEAST_PATIENCE = 60.0  # a connection is tried for at least this long, though the wait's own time is over
 
@@ -118,6 +119,7 @@ class RemoteWait:
         self._progress: dict[str, Any] = {}
         self._progress_at = self._began
         self._lost_at: float | None = None
+        self._said_at = self._began
 
     def run(self) -> dict[str, Any]:
         found = self._again(self._start)
@@ -135,7 +137,7 @@ class RemoteWait:
 
     def _start(self) -> dict[str, Any]:
         watch = {"token": self._token, "grace": min(GRACE, self._heartbeat), "elapsed": self._elapsed() if self._progress else 0}
-        with at_most(GRACE + OVERHEAD):
+        with at_most(GRACE + CALL_OVERHEAD):
             result = self._action._execute_module(module_name=MODULE, module_args=dict(self._args, watch=watch), task_vars=self._task_vars)
         if result.get("rc", 0) not in (0, 1) and "verdict" not in result:
             raise LostConnection("the module was cut off with status %s" % result["rc"])
@@ -150,7 +152,7 @@ class RemoteWait:
         folder, pid = self._progress["folder"], int(self._progress.get("pid", 0))
         if not re.match(r"^[\w./-]+$", folder):
             raise AnsibleConnectionFailure("the node gave a folder with an odd name")
-        with at_most(self._heartbeat + OVERHEAD):
+        with at_most(self._heartbeat + POLL_OVERHEAD):
             answer = self._action._low_level_execute_command(poll_command(folder, pid, self._heartbeat))
         found = parse_poll(answer.get("stdout", ""))
         if "progress" in found:
@@ -177,23 +179,24 @@ class RemoteWait:
         now = time.monotonic()
         reason = " ".join(str(error).split())[:160]
         if self._lost_at is None:
-            self._lost_at = self._said_at = now
+            self._said_at = now
+            self._lost_at = self._progress_at
             self._say("connection lost, the wait goes on: %s" % reason)
         elif now - self._said_at >= self._heartbeat:
             self._said_at = now
-            self._say("still no connection after %d s: %s" % (now - self._lost_at, reason))
+            self._say("still no connection, %d s without news: %s" % (now - self._lost_at, reason))
         limit = self._lost_at + self._timeout if self._endless else self._began + self._timeout
         if now > max(limit, self._lost_at + LEAST_PATIENCE):
             last = self._progress.get("text") or "nothing was heard of it"
             raise AnsibleConnectionFailure("No connection for %d s, so it is not known how the start ended; last seen: %s. %s" % (
                 now - self._lost_at, last, reason))
         with contextlib.suppress(Exception):
-            with at_most(OVERHEAD):
+            with at_most(POLL_OVERHEAD):
                 self._action._connection.reset()
 
     def _note_return(self) -> None:
         if self._lost_at is not None:
-            self._say("connection is back after %d s" % (time.monotonic() - self._lost_at))
+            self._say("connection is back, %d s were without news" % (time.monotonic() - self._lost_at))
             self._lost_at = None
 
     def _take(self, progress: dict[str, Any]) -> None:
@@ -224,7 +227,7 @@ class RemoteWait:
 
     def _clean_up(self) -> None:
         with contextlib.suppress(Exception, Overdue):
-            with at_most(OVERHEAD):
+            with at_most(POLL_OVERHEAD):
                 self._action._low_level_execute_command("rm -rf %s" % self._progress["folder"])
 
 

@@ -12,6 +12,7 @@ import struct
 from dataclasses import dataclass
 from typing import Callable, Iterable
 
+from ansible_collections.gpuops.sglang.plugins.module_utils import _sock_diag
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Listener
 from ansible_collections.gpuops.sglang.plugins.module_utils._unit import name_of_pid, unit_of_pid
 
@@ -47,8 +48,12 @@ def parse_table(text: str, port: int = 0) -> list[Socket]:
 
 def _address(words: str) -> str:
     raw = b"".join(struct.pack("=I", int(words[at:at + 8], 16)) for at in range(0, len(words), 8))
-    address = ipaddress.ip_address(raw)
-    mapped = getattr(address, "ipv4_mapped", None)
+    return _plain(str(ipaddress.ip_address(raw)))
+
+
+def _plain(address: str) -> str:
+    """An IPv4 address in its own form, also where an IPv6 socket holds it."""
+    mapped = getattr(ipaddress.ip_address(address), "ipv4_mapped", None)
     return str(mapped or address)
 
 
@@ -107,6 +112,11 @@ class SocketTable:
 
     def listening(self) -> list[Socket]:
         """Every socket that listens on the port, on any address."""
+        if self._proc == "/proc":
+            try:
+                return [Socket(_plain(address), self.port, inode, uid) for address, inode, uid in _sock_diag.listening(self.port)]
+            except OSError:
+                pass  # an old or locked-down kernel: its table of all connections tells the same, at more cost
         found: list[Socket] = []
         for name in ("tcp", "tcp6"):
             try:

@@ -178,7 +178,10 @@ def go_on_alone(job: Job, mailbox: Mailbox, idle: float) -> None:
 
 
 def _cut_loose() -> None:
+    """Leave the connection's terminal and pipes, under a name of its own in the list of processes."""
     os.chdir("/")
+    with open("/proc/self/comm", "w", encoding="ascii") as name:
+        name.write("sglang-wait")
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)

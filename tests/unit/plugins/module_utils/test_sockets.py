@@ -9,7 +9,7 @@ import os
 import socket
 
 import pytest
-from ansible_collections.gpuops.sglang.plugins.module_utils import _sockets
+from ansible_collections.gpuops.sglang.plugins.module_utils import _sock_diag, _sockets
 
 TCP = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -91,6 +91,27 @@ def test_a_new_owner_is_noticed(tmp_path):
     os.unlink(str(tmp_path / "100/fd/7"))
     _process(tmp_path, 300, 111, "other.service")
     assert table.look(lambda: [100]).pid == 300
+
+
+@pytest.mark.parametrize("family, bound, address", [
+    (socket.AF_INET, "127.0.0.1", "127.0.0.1"), (socket.AF_INET, "0.0.0.0", "0.0.0.0"), (socket.AF_INET6, "::1", "::1"), (socket.AF_INET6, "::", "::"),
+])
+def test_netlink_and_the_table_agree(family, bound, address):
+    with socket.create_server((bound, 0), family=family) as server:
+        port = server.getsockname()[1]
+        asked = _sock_diag.listening(port)
+        with open("/proc/net/tcp6" if family == socket.AF_INET6 else "/proc/net/tcp", encoding="ascii") as table:
+            read = _sockets.parse_table(table.read(), port)
+    assert asked == [(address, read[0].inode, read[0].uid)]
+
+
+def test_the_table_is_read_where_netlink_is_not_to_be_had(monkeypatch):
+    def refuse(port):
+        raise PermissionError("not here")
+
+    monkeypatch.setattr(_sock_diag, "listening", refuse)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert _sockets.SocketTable("127.0.0.1", server.getsockname()[1]).look(lambda: []).listening
 
 
 def test_a_real_socket_is_found():
