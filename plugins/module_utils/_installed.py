@@ -18,6 +18,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._unit import Command
 
 FLAGS_FILE = ".gpuops-flags.json"
 _HELP_TIMEOUT = 240  # seconds; the real server imports for 20 of them on an idle machine
+_PASSED_ON = ("PATH", "CUDA_HOME", "LD_LIBRARY_PATH")
 _FEWEST = 20  # a help text with fewer flags is not the server's
 
 
@@ -81,10 +82,17 @@ def kept_flags(installed: Installed) -> dict[str, tuple] | None:
         return None
 
 
-def ask_flags(commands: Commands, installed: Installed, keep: bool) -> tuple[dict[str, tuple] | None, str]:
-    """The flags that the server itself lists, kept for the next time when that is allowed; else why it did not list them."""
-    quiet = ["env", "-u", "COLUMNS", "HF_HUB_OFFLINE=1", "CUDA_VISIBLE_DEVICES="] + ([] if keep else ["PYTHONDONTWRITEBYTECODE=1"])
-    code, output, errors = commands.run(quiet + [installed.python, "-m", "sglang.launch_server", "--help"], timeout=_HELP_TIMEOUT)
+def ask_flags(commands: Commands, installed: Installed, environment: dict[str, str], keep: bool) -> tuple[dict[str, tuple] | None, str]:
+    """The flags that the server itself lists, kept for the next time when that is allowed; else why it did not list them.
+
+    It runs in the planned environment but for its home and caches: what root leaves there, the service could not write.
+    """
+    wanted = {name: value for name, value in environment.items() if name.startswith("SGLANG_") or name in _PASSED_ON}
+    with tempfile.TemporaryDirectory(prefix="gpuops-") as folder:
+        wanted.update(HOME=folder, XDG_CACHE_HOME=folder, SGLANG_CACHE_DIR=folder, HF_HUB_OFFLINE="1")
+        wanted.update({} if keep else {"PYTHONDONTWRITEBYTECODE": "1"})
+        argv = ["env", "-u", "COLUMNS", *(f"{name}={value}" for name, value in wanted.items())]
+        code, output, errors = commands.run(argv + [installed.python, "-m", "sglang.launch_server", "--help"], timeout=_HELP_TIMEOUT)
     flags = parse_help(output)
     if code != 0 or len(flags) < _FEWEST:
         lines = [line.strip() for line in (errors or output).splitlines() if line.strip()]

@@ -189,7 +189,7 @@ def facts(commands: _unit.Commands, plan: dict[str, Any] | None, runtime: dict[s
     if installed.version:
         seen.flags = _installed.kept_flags(installed)
         if seen.flags is None:
-            seen.flags, seen.flags_unread = _installed.ask_flags(commands, installed, keep=not dry)
+            seen.flags, seen.flags_unread = _installed.ask_flags(commands, installed, plan["environment"], keep=not dry)
         seen.cuda_major = _installed.cuda_major(installed)
     known = units(commands, plan["unit"])
     seen.unit = known.pop(plan["unit"], None)

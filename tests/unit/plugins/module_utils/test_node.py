@@ -65,7 +65,7 @@ def test_flags_are_asked_once(venv):
     installed = _installed.look(str(venv.parent), "0.5.23")
     commands = FakeCommands(output=HELP)
     assert _installed.kept_flags(installed) is None
-    flags, why = _installed.ask_flags(commands, installed, keep=True)
+    flags, why = _installed.ask_flags(commands, installed, {}, keep=True)
     assert len(flags) == 30 and why == "" and flags["flag-3"] == ("str", ("other-3",), ())
     assert _installed.kept_flags(installed) == flags
     assert sorted(os.listdir(venv)) == [".gpuops-flags.json", "bin", "lib"]
@@ -73,7 +73,7 @@ def test_flags_are_asked_once(venv):
 
 def test_flags_of_an_older_installation_are_not_used(venv):
     installed = _installed.look(str(venv.parent), "0.5.23")
-    _installed.ask_flags(FakeCommands(output=HELP), installed, keep=True)
+    _installed.ask_flags(FakeCommands(output=HELP), installed, {}, keep=True)
     os.utime(os.path.join(installed.dist_info, "RECORD"), ns=(1, 1))
     assert _installed.kept_flags(installed) is None
 
@@ -87,9 +87,17 @@ def test_a_broken_file_of_flags_is_as_none(venv, text):
 def test_check_mode_keeps_nothing(venv):
     installed = _installed.look(str(venv.parent), "0.5.23")
     commands = FakeCommands(output=HELP)
-    flags, _why = _installed.ask_flags(commands, installed, keep=False)
+    flags, _why = _installed.ask_flags(commands, installed, {}, keep=False)
     assert len(flags) == 30 and not (venv / ".gpuops-flags.json").exists()
     assert "PYTHONDONTWRITEBYTECODE=1" in commands.seen[0]
+
+
+def test_the_question_leaves_nothing_in_the_caches_of_the_service(venv):
+    commands = FakeCommands(output=HELP)
+    environment = {"SGLANG_USE_CPU_ENGINE": "1", "SGLANG_CACHE_DIR": "/var/cache/sglang", "HOME": "/var/lib/sglang", "TRITON_CACHE_DIR": "/var/cache/x"}
+    _installed.ask_flags(commands, _installed.look(str(venv.parent), "0.5.23"), environment, keep=True)
+    said = " ".join(commands.seen[0])
+    assert "SGLANG_USE_CPU_ENGINE=1" in said and "/var/cache" not in said and "/var/lib/sglang" not in said
 
 
 @pytest.mark.parametrize("answer, why", [
@@ -98,7 +106,7 @@ def test_check_mode_keeps_nothing(venv):
     ((124, "", ""), "exit status 124"),
 ])
 def test_a_server_that_does_not_list_its_flags(venv, answer, why):
-    flags, said = _installed.ask_flags(FakeCommands(*answer), _installed.look(str(venv.parent), "0.5.23"), keep=True)
+    flags, said = _installed.ask_flags(FakeCommands(*answer), _installed.look(str(venv.parent), "0.5.23"), {}, keep=True)
     assert flags is None and said == why and not (venv / ".gpuops-flags.json").exists()
 
 
