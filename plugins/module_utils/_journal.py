@@ -17,6 +17,7 @@ _LONGEST_LINE = 32 * 1024
 _ANSI = re.compile(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[ -/]{0,4}[0-~])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\ud800-\udfff]")
 _BREAK = re.compile(r"[\r\n]+")
+_JSON = json.JSONDecoder()
 _SUPPRESSED = re.compile(r"Suppressed (\d{1,12}) messages from")
 
 
@@ -50,7 +51,7 @@ def _text(value: Any) -> str | None:
 
 
 def _number(value: Any) -> int:
-    text = _text(value) or ""
+    text = value if isinstance(value, str) else _text(value) or ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
 
 
@@ -72,19 +73,21 @@ class Decoder:
             self._keep(raw)
             return []
         self._keep(first)
-        records = [b"".join(self._rest), *after.split(b"\n")]
+        whole, newline, rest = after.rpartition(b"\n")
+        records = [b"".join(self._rest).decode("utf-8", "replace"), *whole.decode("utf-8", "replace").split("\n")]
         self._rest, self._rest_size = [], 0
-        self._keep(records.pop())
-        entries = []
+        self._keep(rest)
+        entries: list[Entry] = []
         for record in records:
-            if not record.strip():
+            record = record.strip()
+            if not record:
                 continue
             try:
-                decoded = json.loads(record.decode("utf-8", "replace"))
+                decoded, end = _JSON.raw_decode(record)
             except (ValueError, RecursionError):
                 decoded = None
             if isinstance(decoded, dict):
-                entries.extend(self.entries(decoded))
+                entries += self.entries(decoded)
             else:
                 self.broken += 1
         return entries
@@ -111,12 +114,17 @@ class Decoder:
             return []
         pid = _number(record.get("_PID"))
         source = self._source(record, pid, subject is not None)
-        invocation = _text(record.get("INVOCATION_ID")) or _text(record.get("_SYSTEMD_INVOCATION_ID")) or ""
+        invocation = record.get("INVOCATION_ID") or record.get("_SYSTEMD_INVOCATION_ID") or ""
+        if not isinstance(invocation, str):
+            invocation = _text(invocation) or ""
         if source != "unit":
             self._count_suppressed(record, message)
         time_us = _number(record.get("__REALTIME_TIMESTAMP"))
         monotonic_us = _number(record.get("__MONOTONIC_TIMESTAMP"))
         clean = self._redactor.clean
+        if message.isprintable() and len(message) <= _LONGEST_LINE:
+            message = clean(message.rstrip())
+            return [Entry(message, source, invocation, pid, time_us, monotonic_us)] if message else []
         return [Entry(clean(line), source, invocation, pid, time_us, monotonic_us) for line in clean_lines(message)]
 
     def _source(self, record: dict[str, Any], pid: int, has_subject: bool) -> str:
@@ -124,8 +132,8 @@ class Decoder:
             return "kernel"
         if pid == 1 or has_subject:
             return "systemd"
-        writer = _text(record.get("SYSLOG_IDENTIFIER")) or ""
-        return "systemd" if writer.startswith("systemd") else "unit"
+        writer = record.get("SYSLOG_IDENTIFIER")
+        return "systemd" if isinstance(writer, str) and writer.startswith("systemd") else "unit"
 
     def _count_suppressed(self, record: dict[str, Any], message: str) -> None:
         lost = _number(record.get("N_DROPPED"))

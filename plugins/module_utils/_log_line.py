@@ -6,12 +6,38 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _BRACKET = re.compile(r"^\s?\[(?P<inside>[^\]]{0,120})\]:? ?")
 _RANK_WORDS = re.compile(r"\b(?:DP|PP|CP|ATTN_CP|MOE_DP|TP|EP)\d+\b")
 _RANK_NUMBER = re.compile(r"\brank ?(\d{1,5})\b", re.IGNORECASE)
 _LEVEL = re.compile(r"^(?:INFO|ERROR|CRITICAL|WARNING|FATAL)\b ?:?\s+")
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
+
+_NO_DIGITS = {ord(digit): None for digit in "0123456789"}
+
+
+@lru_cache(maxsize=16)
+def bare(text: str) -> str:
+    """A line without its digits: what has once been seen to be of no interest need not be looked at again."""
+    return text.translate(_NO_DIGITS)
+
+
+class Dull:
+    """Remembers the bare lines that a reader has found to be of no interest; bounded, and only a shortcut."""
+
+    _KEPT = 4096
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def __contains__(self, shape_of_line: str) -> bool:
+        return shape_of_line in self._known
+
+    def add(self, shape_of_line: str) -> None:
+        if len(self._known) >= self._KEPT:
+            self._known.clear()
+        self._known.add(shape_of_line)
 
 
 def split(text: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Callable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 from ansible_collections.gpuops.sglang.plugins.module_utils._signature_table import SIGNATURES
@@ -58,7 +59,7 @@ class Context:
     now: float = 0.0
     phase: str = "process"
     serving: bool = False
-    capturing: bool = False
+    capturing: Callable[[str], bool] | None = None  # asks whether a rank is capturing graphs just now
     steps: int = 0
     run: str = ""
 
@@ -85,8 +86,14 @@ def finding(code: str, line: Line, kind: str = "fatal", proof: bool = False, hin
 def match(line: Line, nodes: int, capability: str) -> Finding | None:
     """What the first signature that fits makes of a line."""
     lowered = line.text.lower()
+    source = line.entry.source
     for signature in SIGNATURES:
-        if line.entry.source not in signature.sources or not any(cue in lowered for cue in signature.cues):
+        for cue in signature.cues:
+            if cue in lowered:
+                break
+        else:
+            continue
+        if source not in signature.sources:
             continue
         fits = signature.regex.search(line.body) or signature.regex.search(line.text)
         if not fits:
@@ -107,7 +114,7 @@ def _refine(found: Finding, line: Line, nodes: int) -> None:
     """What a line means can depend on when it came."""
     context = line.context
     if found.code == "cuda_oom":
-        if context.capturing or context.phase == "graphs" and "captur" in line.text.lower():
+        if context.capturing is not None and context.capturing(line.rank) or context.phase == "graphs" and "captur" in line.text.lower():
             found.code = "graph_capture_oom"
         elif context.serving:
             found.code = "runtime_oom"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import split
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, split
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 
 PHASES = ("process", "download", "distributed", "weights", "kv_cache", "graphs", "bind", "warmup", "ready")
@@ -57,6 +57,7 @@ class Phases:
         self.steps = 0  # grows with every phase and every step of progress
         self._open: dict[str, list[str]] = {}  # mark -> ranks that began and have not ended
         self._bars: dict[str, str] = {}
+        self._dull = Dull()
 
     def capturing(self, rank: str) -> bool:
         """Is this rank (any, where it is not known) capturing graphs just now?"""
@@ -70,8 +71,12 @@ class Phases:
             bar = _BAR.search(text)
             if bar:
                 return self._take_bar(now, entry, bar)
+        shape_of_line = bare(text)
+        if shape_of_line in self._dull:
+            return False
         lowered = text.lower()
         if not any(cue in lowered for cue in _CUES) or "server_args=" in lowered:
+            self._dull.add(shape_of_line)
             return False
         moved = False
         for phase, what, words in _MARKS:
@@ -167,7 +172,7 @@ class Phases:
         return "".join(parts)
 
     def dump(self) -> dict[str, Any]:
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if name != "_dull"}
 
     def restore(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import Any, Callable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._judge import FOREIGN_LOOK, Judge
-from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import split
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Context
 from ansible_collections.gpuops.sglang.plugins.module_utils._message import failure_message
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Answer, Entry, Listener, Probe, UnitState, Verdict
@@ -32,6 +31,7 @@ class Wait:
         self.seen = Seen(options)
         self._judge = Judge(self.seen)
         self._verdict: Verdict | None = None
+        self._last_context: Context | None = None
 
     def wants(self, now: float) -> list[str]:
         """What should be looked at now: any of ``unit``, ``listener``; call it after every event and at every wake-up."""
@@ -133,12 +133,17 @@ class Wait:
                 self.seen.tell(now, entry.text[:160])
                 self.seen.listener_due = self.seen.listener_due or self.seen.phases.phase in ("bind", "warmup")
         known = len(self.seen.diagnosis.findings)
-        context = Context(now, self.seen.phases.phase, self.seen.phases.announced, False, self.seen.phases.steps, run)
-        if "memory" in entry.text.lower():
-            context = Context(now, self.seen.phases.phase, self.seen.phases.announced, self.seen.phases.capturing(split(entry.text)[0]), self.seen.phases.steps, run)
-        self.seen.diagnosis.feed(entry, context)
+        self.seen.diagnosis.feed(entry, self._context(now, run))
         self.seen.story.line(entry, len(self.seen.diagnosis.findings) > known)
         self._note_losses(now, entry)
+
+    def _context(self, now: float, run: str) -> Context:
+        """What a line is read with; the same object as long as nothing has changed, since most lines change nothing."""
+        phases, last = self.seen.phases, self._last_context
+        if last is not None and last.now == now and last.steps == phases.steps and last.run == run and last.phase == phases.phase:
+            return last
+        self._last_context = Context(now, phases.phase, phases.announced, phases.capturing, phases.steps, run)
+        return self._last_context
 
     def _note_losses(self, now: float, entry: Entry) -> None:
         if entry.source == "systemd" and entry.text.startswith("Suppressed ") and " messages from" in entry.text:
@@ -147,8 +152,7 @@ class Wait:
     def on_kernel(self, now: float, entries: list[Entry]) -> None:
         self.seen.start(now)
         for entry in entries:
-            context = Context(now, self.seen.phases.phase, self.seen.phases.announced, False, self.seen.phases.steps, self.seen.watch.run_key)
-            self.seen.diagnosis.feed(Entry(entry.text, "kernel", "", 0, entry.time_us, entry.monotonic_us), context)
+            self.seen.diagnosis.feed(Entry(entry.text, "kernel", "", 0, entry.time_us, entry.monotonic_us), self._context(now, self.seen.watch.run_key))
 
     def on_listener(self, now: float, listener: Listener) -> None:
         self.seen.start(now)

@@ -10,6 +10,8 @@ import re
 from typing import Any, Iterable
 from urllib.parse import quote
 
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare
+
 MASK = "********"
 _SHORTEST = 3  # a shorter secret would mask ordinary words all over
 
@@ -23,7 +25,8 @@ _FLAG = re.compile(rf"(--(?:[\w-]{{0,40}}-)?{_NAME}[= ]\s{{0,4}})(?![\"'\\])([^\
 _SCHEME = re.compile(r"\b(Bearer|Basic)(\s{1,4}|%20)(?!authentication\b|realm\b|token\b)([^\s\"',;)}\]\\]+)", re.IGNORECASE)
 _HUB = re.compile(r"\bhf_(?:[A-Za-z0-9]{30,}|(?=[A-Za-z]{0,60}\d)[A-Za-z0-9]{6,})")
 _USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:)([^\s/@]{1,400})@", re.IGNORECASE)
-_TRIGGERS = ("key", "bearer", "basic", "hf_", "passw", "token", "secret")
+_TRIGGERS = ("api_key", "api-key", "apikey", "bearer", "basic", "hf_", "hf-", "passw", "hub_token", "hub-token", "access_token", "access-token", "auth_token", "auth-token",
+             "refresh_token", "refresh-token", "token=", "secret", "@")
 
 
 def _spellings(secret: str) -> set[str]:
@@ -39,17 +42,21 @@ class Redactor:
         for secret in secrets:
             if secret and len(str(secret)) >= _SHORTEST:
                 spellings |= _spellings(str(secret))
-        longest_first = sorted(spellings, key=lambda text: (-len(text), text))
-        self._given = re.compile("|".join(re.escape(text) for text in longest_first)) if longest_first else None
+        self._given = sorted(spellings, key=lambda text: (-len(text), text))
+        self._dull = Dull()
 
     def clean(self, text: str) -> str:
-        if self._given is not None:
-            text = self._given.sub(MASK, text)
-        lowered = text.lower()
-        if "://" in text and "@" in text:
-            text = _USERINFO.sub(rf"\1{MASK}@", text)
-        if not any(word in lowered for word in _TRIGGERS):
+        for secret in self._given:
+            if secret in text:
+                text = text.replace(secret, MASK)
+        shape_of_line = bare(text)
+        if shape_of_line in self._dull:
             return text
+        lowered = text.lower()
+        if not any(word in lowered for word in _TRIGGERS):
+            self._dull.add(shape_of_line)
+            return text
+        text = _USERINFO.sub(rf"\1{MASK}@", text)
         text = _QUOTED.sub(_mask_quoted, text)
         text = _PLAIN.sub(rf"\1{MASK}", text)
         text = _FLAG.sub(rf"\1{MASK}", text)

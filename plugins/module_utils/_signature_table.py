@@ -47,7 +47,7 @@ SIZES = (
     _sign("bad_flags", "error: ",
           r"^\S[^:]{0,80}: error: (?P<flag>(?:unrecognized arguments|ambiguous option|argument -|the following arguments are required|"
           r"one of the arguments|invalid choice|expected ).*)", proof=True),
-    _sign("bad_flags", "usage: ", r"^usage: ", "weak"),
+    _sign("bad_flags", "[-h]", r"^usage: ", "weak"),
     _sign("bad_flags", "divisible",
           r"(?:page_size|chunked[_-]prefill[_-]size|block_size|draft).{0,80}divisible|divisible.{0,60}(?:page_size|chunked[_-]prefill)"),
     _sign("bad_sizes", "divisible", r"(?:must|should|has to|needs to|is not|are not|not|cannot) ?(?:be )?(?:evenly )?divisible"),

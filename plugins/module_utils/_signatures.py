@@ -9,7 +9,7 @@ import re
 from dataclasses import asdict, replace
 from typing import Any, Iterable
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import shape, split
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, shape, split
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import GENERIC, LONGEST, STRENGTH, Context, Finding, Line, finding, match
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 from ansible_collections.gpuops.sglang.plugins.module_utils._signature_table import NOISE, WORTH_TELLING
@@ -17,12 +17,14 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import T
 
 _FINDINGS_KEPT = 400
 _WARNINGS_KEPT = 20
-# A cheap first look: a line without any of these words matches no signature.
-_TRIGGER = re.compile(
-    r"error|exception|deprecat|traceback|fail|fatal|memory|killed|oom|timed? ?out|sigquit|crash|died|divisible|please make sure|in use|denied|no such|not found"
-    r"|cannot|can't|could not|couldn't|mismatch|bound to|xid|fallen|rejected|unable|peer|nccl|errno|no space|dumped|abort|terminate|retries|gated|trust|architecture"
-    r"|not available|undefined|kernel image|segfault|usage: |using|compiler|driver|is not|does not|must|403|401|404|reset|initialized|offline|segmentation|ptx|apability"
-    r"|authorized|quota|read-only|permitted|unreachable|interface|ninja|nvcc|ecc|required", re.IGNORECASE)
+# A cheap first look: a line without any of these words matches no signature. None has a digit, so that it holds for all lines alike.
+_TRIGGERS = (
+    "error", "exception", "deprecat", "traceback", "fail", "fatal", "memory", "kill", "oom", "timed out", "timeout", "sigquit", "crash", "died", "divisible", "make sure",
+    "in use", "denied", "no such", "not found", "cannot", "can't", "could", "mismatch", "bound to", "xid", "fallen", "reject", "unable", "peer", "nccl", "errno", "no space",
+    "dumped", "abort", "terminate", "retries", "gated", "trust", "architecture", "not available", "undefined", "kernel image", "segfault", "[-h]", "using", "compiler",
+    "driver", "is not", "does not", "must", "should", "reset", "initialized", "offline", "segmentation", "ptx", "apability", "authorized", "forbidden", "quota", "read-only",
+    "permitted", "unreachable", "interface", "ninja", "nvcc", "ecc", "require", "awaiting", "expired", "restricted", "unsupported", "unrecognized", "broken", "no route",
+)
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
 _PROXY = re.compile(r"Response \[(?:403|407|511)\]|Response \[50[234]\].{0,300}<html|proxy|tunnel connection failed", re.IGNORECASE)
 # Codes that a failed first request of the server itself may look like; the true cause then is the request.
@@ -36,6 +38,7 @@ class Diagnosis:
     def __init__(self, error_patterns: Iterable[dict[str, Any]] = (), nnodes: int = 1):
         self._patterns = [(re.compile(item["regex"]), item.get("code") or "error_pattern", item.get("hint") or "") for item in error_patterns]
         self._tracebacks = Tracebacks()
+        self._dull = Dull()
         self.findings: list[Finding] = []
         self.nnodes = nnodes
         self.echoes = 0  # lines that only follow from the cause
@@ -77,7 +80,11 @@ class Diagnosis:
 
     def feed(self, entry: Entry, context: Context) -> None:
         self.order += 1
-        text = entry.text[:LONGEST]
+        text = entry.text
+        shape_of_line = bare(text)
+        if shape_of_line in self._dull and (not self._tracebacks.open or text.startswith(("[", "INFO:"))):
+            return
+        text = text[:LONGEST]
         if "server_args=" in text:
             return
         rank, body = split(text)
@@ -92,12 +99,20 @@ class Diagnosis:
                 self._conclude(ended, line)
             if is_part:
                 return
+        lowered = text.lower()
         if entry.source != "unit":
             self._take_line(line)
-        elif _TRIGGER.search(text):
-            self._take_unit_line(line)
+        elif not any(word in lowered for word in _TRIGGERS):
+            self._find_dull(shape_of_line)
+        elif not self._take_unit_line(line):
+            self._find_dull(shape_of_line)
 
-    def _take_unit_line(self, line: Line) -> None:
+    def _find_dull(self, shape_of_line: str) -> None:
+        if not self._patterns:
+            self._dull.add(shape_of_line)
+
+    def _take_unit_line(self, line: Line) -> bool:
+        """False when the line, and every one like it, is known to mean no harm."""
         if "apability" in line.text:
             seen = _CAPABILITY.search(line.text)
             self.capability = (seen.group(1) or seen.group(2)) if seen else self.capability
@@ -109,8 +124,10 @@ class Diagnosis:
         elif NOISE.search(line.text):
             if WORTH_TELLING.search(line.text):
                 self.warn(line.text)
+            return False
         else:
             self._take_line(line)
+        return True
 
     def warn(self, text: str) -> None:
         text = text[:300]
@@ -234,7 +251,7 @@ class Diagnosis:
             self.doom_at, self.doom_run = now, run
 
     def dump(self) -> dict[str, Any]:
-        state = {key: value for key, value in vars(self).items() if key not in ("_patterns", "findings", "_tracebacks")}
+        state = {key: value for key, value in vars(self).items() if key not in ("_patterns", "_dull", "findings", "_tracebacks")}
         return {**state, "findings": [asdict(item) for item in self.findings], "_tracebacks": self._tracebacks.dump()}
 
     def restore(self, state: dict[str, Any]) -> None:
