@@ -60,9 +60,11 @@ def _joined(rows: list[Row]) -> list[Row]:
 
 
 def join(rows: list[Row], name: str) -> Row:
-    """One row of many hosts: a strategy is only as good as on the host where it did worst."""
-    first = rows[0]
-    worst = next((row for status in (FAILED, UNSTABLE, NOT_RUN) for row in rows if row.status == status), None)
+    """One row of many hosts: as good as where it did worst; where it was not run, nothing is known of it."""
+    not_run = [row for row in rows if row.status == NOT_RUN]
+    tried = [row for row in rows if row.status != NOT_RUN]
+    first = (tried or rows)[0]
+    worst = next((row for status in (FAILED, UNSTABLE) for row in rows if row.status == status), None if tried else first)
     joined = replace(first, strategy=name, host="" if len(rows) > 1 else first.host, hosts=[row.host for row in rows])
     joined.status = worst.status if worst else MEASURED
     joined.cause = dict(worst.cause) if worst else dict(first.cause)
@@ -70,7 +72,8 @@ def join(rows: list[Row], name: str) -> Row:
         joined.cause["hosts"] = [row.host for row in rows if row.status == worst.status]
     joined.points = [_mean_point(points) for points in _by_concurrency(rows)]
     joined.load_s, joined.load_phases = _mean_load(rows)
-    joined.notes = list(dict.fromkeys(note for row in rows for note in row.notes))
+    joined.notes = [f"not run on {row.host}: {row.cause.get('summary') or row.cause.get('code')}" for row in not_run if tried]
+    joined.notes += dict.fromkeys(note for row in rows for note in row.notes)
     return joined
 
 

@@ -123,6 +123,14 @@ def test_equal_hosts_agree_and_a_strategy_that_failed_on_one_cannot_win():
     assert campaign_winner({"h1": good}, "h1", "throughput")["winner"] == "ep8"
 
 
+def test_a_strategy_that_somebody_else_kept_from_running_on_one_host_can_win():
+    busy = {"code": "gpu_busy", "summary": "pid 4711 holds 9,312 MiB"}
+    good = {"legs": [leg(1, "tp8"), leg(2, "ep8")]}
+    held = {"legs": [leg(1, "tp8"), leg(2, "ep8", status="not_run", benchmark=None, cause=busy)]}
+    assert campaign_winner({"h1": held, "h2": good}, "h1", "throughput")["winner"] == "ep8"
+    assert campaign_winner({"h1": held}, "h1", "throughput")["winner"] == "tp8"
+
+
 def test_nothing_measured_is_no_winner():
     answer = campaign_winner({"h1": {"legs": [leg(1, "tp8", status="failed", benchmark=None, cause=OOM)]}}, "h1", "throughput")
     assert answer["winner"] == ""

@@ -63,6 +63,19 @@ def test_many_hosts_are_one_row_and_the_slow_one_is_named():
     assert "gpu-node-3 is 30% below the other hosts with ep8" in text
 
 
+def test_a_host_where_a_strategy_was_not_run_is_named():
+    collector = Collector()
+    held = {"verdict": "preflight_failed", "cause": {"code": "gpu_busy", "summary": "pid 4711 holds 9,312 MiB"}}
+    for host in ("h1", "h2"):
+        collector.see(host, {"benchmark": benchmark("tp8", host=host)})
+    collector.see("h1", {"benchmark": benchmark("ep8", host="h1")})
+    collector.see("h2", held, {"name": "sglang-k26-ep8"}, failed=True)
+    report = tables.build(collector.rows(), "2026-11-29 21:15 UTC", "throughput")
+    text = re.sub(r"\s+", " ", table.plain(table.draw(report, 79)))
+    assert "ep8: not run on h2: pid 4711 holds 9,312 MiB" in text
+    assert "T throughput (goal) ep8, 1,498" in text
+
+
 def test_other_hardware_and_other_workloads_get_tables_of_their_own():
     other_card = benchmark("ep8", host="h200", gpus={"count": 8, "names": ["NVIDIA H200"], "power_limit_w": 700.0})
     longer = benchmark("ep8", deployment="k26-ep8-long", settings={"input_len": 8192, "output_len": 256})
