@@ -178,6 +178,19 @@ def _names(planner: Planner) -> tuple[str, str, str]:
     return slug, deployment, f"sglang-{deployment}.service"
 
 
+def _managed(planner: Planner) -> tuple[str, str, str, Any]:
+    """What the plan sets itself: model, served name, host and port; the rest goes into the options."""
+    model_path = _text(planner.managed("model-path", "model_path", None), "model_path (sglang_server_model_path)")
+    served = str(planner.managed("served-model-name", "served_model_name", None) or "")
+    host = str(planner.managed("host", "host", "127.0.0.1"))
+    port = planner.managed("port", "port", 30000)
+    for flag, option, default in (("nnodes", "nnodes", 1), ("node-rank", "node_rank", 0), ("dist-init-addr", "dist_init_addr", "")):
+        planner.options[option] = planner.managed(flag, option, default)
+    if planner.flags.pop("config", None):
+        raise Refusal("bad_flags", "--config is taken by the file that holds the keys; write its settings as flags")
+    return model_path, served, host, port
+
+
 def build(name: Any, strategies: Any, options: dict[str, Any]) -> dict[str, Any]:
     """The whole plan; ``options`` are the arguments of the filter by name."""
     _check_shapes(options)
@@ -190,15 +203,7 @@ def build(name: Any, strategies: Any, options: dict[str, Any]) -> dict[str, Any]
     for detail in strategy.unmatched:
         planner.check("compute capability", detail, known=False)
     slug, deployment, unit = _names(planner)
-    model_path = _text(planner.managed("model-path", "model_path", None), "model_path (sglang_server_model_path)")
-    served = str(planner.managed("served-model-name", "served_model_name", None) or "")
-    host = str(planner.managed("host", "host", "127.0.0.1"))
-    port = planner.managed("port", "port", 30000)
-    planner.options["nnodes"] = planner.managed("nnodes", "nnodes", 1)
-    planner.options["node_rank"] = planner.managed("node-rank", "node_rank", 0)
-    planner.options["dist_init_addr"] = planner.managed("dist-init-addr", "dist_init_addr", "")
-    if planner.flags.pop("config", None):
-        raise Refusal("bad_flags", "--config is taken by the file that holds the keys; write its settings as flags")
+    model_path, served, host, port = _managed(planner)
     gpus, gpu_count = _gpus(options.get("gpus"), strategy.gpus, options.get("gpu_count"))
     sizes = _plan_sizes(planner, gpu_count)
     ports, port_words = _plan_network(planner, sizes, port)
