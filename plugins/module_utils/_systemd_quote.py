@@ -24,9 +24,10 @@ def check_text(text: str) -> None:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    quote = "'" if '"' in text and "'" not in text else '"'  # JSON stays readable
+    escaped = text.replace("\\", "\\\\").replace(quote, "\\" + quote).replace("%", "%%")
     escaped = "".join(f"\\x{ord(char):02x}" if ord(char) < 0x20 or ord(char) == 0x7F else char for char in escaped)
-    return f'"{escaped}"'
+    return quote + escaped + quote
 
 
 def exec_word(word: str) -> str:

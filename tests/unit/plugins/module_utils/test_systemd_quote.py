@@ -24,8 +24,8 @@ def read_word(text: str, variables: bool) -> str:
     specifiers = re.findall(r"%(.)", text)
     assert set(specifiers) <= {"%"}, f"a specifier is left in {text}"
     text = text.replace("%%", "%")
-    if text.startswith('"'):
-        assert text.endswith('"') and len(text) > 1
+    if text.startswith(('"', "'")):
+        assert len(text) > 1 and text.endswith(text[0]) and not re.search(rf"(?<!\\)(\\\\)*{text[0]}", text[1:-1])
         text = re.sub(r"\\(x[0-9a-f]{2}|.)", lambda hit: chr(int(hit.group(1)[1:], 16)) if len(hit.group(1)) == 3 else hit.group(1), text[1:-1])
     else:
         assert re.fullmatch(r"[^\s\"'\\;#]+", text), f"{text} is not one plain word"
