@@ -12,7 +12,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._seen import Seen
 from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import NEVER_STARTED, SETTLE, Run, UnitWatch
 
 SETTLE_SILENT = 1.0  # seconds the journal may take to bring the cause after the unit has ended
-SETTLE_TOLD = 0.3  # the same, once systemd's own line about the end has been read
+SETTLE_TOLD = 0.2  # the same, once systemd's own line about the end has been read
 DOOM_GRACE = 2.0  # seconds from a line that no server survives to the verdict, if systemd does not say it first
 SUSPECT_GRACE = 5.0  # seconds without progress after the line of an error that a server might survive
 ECHO_GRACE = 3.0  # seconds for the cause, when only an echo of it was seen
@@ -189,6 +189,11 @@ class Judge:
         if meaning == "wrong_model":
             found = ", ".join(self.seen.ladder.found[:4])
             return causes.make("wrong_model", {**words, "found": found, "wanted": self.seen.options.model}, f"/v1/models: {found}", seen=item["count"])
+        if meaning == "not_our_server" and ": tls " in text:
+            cause = causes.make("not_our_server", words, text, seen=item["count"],
+                                hint="Set ca_path to the CA of the server's certificate, host to a name that is in it, or scheme to what the server speaks.")
+            cause.summary = "The server cannot be asked over TLS: %s." % text.partition(": tls ")[2].rstrip(".")
+            return cause
         if meaning == "not_our_server":
             return causes.make("not_our_server", {**words, "got": f": {text}"}, text, seen=item["count"])
         if meaning == "refused_token":

@@ -110,7 +110,7 @@ class StopJob:
         changed = bool(self.to_stop() or self.to_reset())
         for unit in self.to_stop() + self.to_reset():
             unit.seen.now = replace(unit.seen.before, active_state="inactive", sub_state="dead", result="success")
-        return self._result("stopped", None, changed)
+        return dict(self._result("stopped", None, changed), cursor="")
 
     def run(self) -> dict[str, Any]:
         changed = bool(self.to_stop() or self.to_reset())
@@ -125,7 +125,7 @@ class StopJob:
             held = self._ports() or self._gpus()
             if held is not None:
                 verdict, cause = held.code, held
-        return self._result(verdict, cause, changed or bool(self.killed))
+        return dict(self._result(verdict, cause, changed or bool(self.killed)), cursor=_follow.cursor_now(self.commands))
 
     def _stop(self, units: list[StoppingUnit]) -> None:
         """Order all to stop at once, and kill the group of each one whose time is over."""

@@ -136,7 +136,7 @@ class Ladder:
             self.models_good = True
             for name in ("auth", "wrong_model", "not_our_server"):
                 self.bad.pop(name, None)
-        elif self.ready_seen and bad != "later":
+        elif (self.ready_seen or answer.kind == "tls") and bad != "later":
             self._count(now, bad, "/v1/models", answer)
         elif bad == "later":
             self.bad.clear()

@@ -128,6 +128,10 @@ killed:
   returned: always
   type: list
   elements: dict
+cursor:
+  description: End of the journal after the stop; a wait for the next start that begins there sees nothing of this one. Empty in check mode.
+  returned: always
+  type: str
 commands:
   description: The commands that were run on the node.
   returned: always
