@@ -13,8 +13,12 @@ from . import http1
 
 # The first sign inside the quotes, in any of the fields that carry generated text.
 _TEXT = re.compile(rb'"(?:content|text|reasoning_content|arguments)": ?"[^"]')
+# A chunk that is one whole event, as uvicorn sends them; anything else is taken apart the long way.
+_FRAME = re.compile(rb"[0-9A-Fa-f]+\r\ndata: (\{[^\n]*\})\n\n\r\n").match
+_CONTENT = b'"content":"'
+_QUOTE, _BRACE = ord('"'), ord("}")
 _SO_FAR = re.compile(rb'"completion_tokens": ?(\d+)')
-_OPEN = (b'"finish_reason":null', b'"finish_reason": null')
+_OPEN, _OPEN_WIDE = b'"finish_reason":null', b'"finish_reason": null'
 
 
 class Answer:
@@ -80,22 +84,34 @@ class Answer:
                     self._payload(raw[start:end], now)
                     start = end
             return len(raw)
-        read, reads = 0, len(ends)
-        for payload, behind in http1.chunks(raw, start):
-            while read < reads - 1 and ends[read] < behind:
+        return self._chunks(raw, start, ends, at)
+
+    def _chunks(self, raw: bytes, start: int, ends: list[int], at: list[float]) -> int:
+        """Work off all whole chunks; gives back where the first one begins that is not."""
+        read, last = 0, len(ends) - 1
+        while True:
+            frame = None if self._text else _FRAME(raw, start)
+            if frame is not None:
+                start = frame.end()
+            else:
+                found = http1.chunk(raw, start)
+                if found is None:
+                    return start
+                payload, start = found
+            while read < last and ends[read] < start:
                 read += 1
-            if payload:
-                self._payload(payload, at[read] if at else self.sent)
-            start = behind
-        return start
+            now = at[read] if at else self.sent
+            if frame is not None:
+                self._event(frame.group(1), now)
+            elif payload:
+                self._payload(payload, now)
+            else:
+                return start
 
     def _payload(self, payload: bytes, now: float) -> None:
         if self._text:
             payload = self._text + payload
             self._text = b""
-        if payload[:7] == b"data: {" and payload[-3:] == b"}\n\n" and payload.find(b"\n", 0, -2) < 0:
-            self._event(payload[6:-2], now)
-            return
         payload = payload.replace(b"\r\n", b"\n")
         *events, self._text = payload.split(b"\n\n")
         for event in events:
@@ -104,11 +120,14 @@ class Answer:
                     self._event(line[5:].strip(), now)
 
     def _event(self, event: bytes, now: float) -> None:
-        if _TEXT.search(event) and (_OPEN[0] in event or _OPEN[1] in event):
+        place = event.find(_CONTENT)
+        has_text = place > 0 and event[place + 11] != _QUOTE or _TEXT.search(event) is not None
+        if has_text and (event.find(_OPEN, max(place, 0)) > 0 or _OPEN_WIDE in event):
             self.times.append(now)
-            so_far = _SO_FAR.search(event)
-            if so_far:
-                self.counts.append(int(so_far.group(1)))
+            if event[-2] == _BRACE:  # an object at the end is usage
+                so_far = _SO_FAR.search(event)
+                if so_far:
+                    self.counts.append(int(so_far.group(1)))
             return
         if event == b"[DONE]":
             self.done = True
@@ -119,19 +138,19 @@ class Answer:
             self.error, self.detail = self.error or "sse_error", "no JSON: %r" % event[:120]
             return
         if isinstance(found, dict):
-            self._slow_event(found, event, now)
+            self._slow_event(found, has_text, now)
 
-    def _slow_event(self, found: dict[str, Any], event: bytes, now: float) -> None:
+    def _slow_event(self, found: dict[str, Any], has_text: bool, now: float) -> None:
         """The few events of an answer that are more than a piece of text: role, end, usage, error."""
         if found.get("error") or found.get("object") == "error":
             told = found.get("error") if isinstance(found.get("error"), dict) else found
-            self.error, self.detail = "sse_error", str(told.get("message") or event[:200].decode("utf-8", "replace"))[:300]
+            self.error, self.detail = "sse_error", str(told.get("message") or found)[:300]
             return
         usage = found.get("usage") or {}
         for choice in found.get("choices") or ():
             if choice.get("finish_reason"):
                 self.finish = choice["finish_reason"]
-            if _TEXT.search(event):
+            if has_text:
                 self.times.append(now)
                 if usage:
                     self.counts.append(usage.get("completion_tokens") or 0)

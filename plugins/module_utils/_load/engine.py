@@ -22,7 +22,7 @@ from .tally import Tally
 SIZE = 16384  # a larger buffer is a fresh mmap at every recv, which costs more than the recv
 DIGEST_AFTER = 512  # reads kept of one answer before it is worked off in parts, so that long answers do not fill the memory
 WAITING_LIMIT = 4096  # finished answers kept before one is worked off at any price
-STAMPED = 8  # one connection in so many has the kernel's receive times compared
+STAMPED = 16  # one connection in so many has the kernel's receive times compared
 TICK = 0.25
 STALE = 1.0  # seconds unused after which a kept connection may have been closed without its being the server's fault
 REST, ARRIVAL = 0, 1  # what a timer stands for

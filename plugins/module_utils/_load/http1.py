@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator
 
 CHUNKED, LENGTH, TO_CLOSE = "chunked", "length", "close"
 LAST_CHUNK = b"0\r\n\r\n"
@@ -72,26 +71,16 @@ def head(raw: bytes) -> Head | None:
     return Head(status, end + 4, framing, length, keep_alive and framing != TO_CLOSE, content_type)
 
 
-def chunks(raw: bytes, start: int) -> Iterator[tuple[bytes, int]]:
-    """The whole chunks of ``raw`` from ``start`` on, each with the offset behind it; the last chunk is ``b""``."""
-    find, position, size = raw.find, start, len(raw)
-    while True:
-        line_end = find(b"\r\n", position)
-        if line_end < 0:
-            return
-        line = raw[position:line_end]
-        try:
-            length = int(line, 16)
-        except ValueError:
-            try:
-                length = int(line.split(b";", 1)[0], 16)
-            except ValueError:
-                raise NotHttp("chunk size %r" % line[:20]) from None
-        begin = line_end + 2
-        end = begin + length
-        if end + 2 > size:
-            return
-        position = end + 2
-        yield raw[begin:end], position
-        if not length:
-            return
+def chunk(raw: bytes, start: int) -> tuple[bytes, int] | None:
+    """The chunk of ``raw`` at ``start`` and the offset behind it, ``None`` while it is not whole; the last chunk is ``b""``."""
+    line_end = raw.find(b"\r\n", start)
+    if line_end < 0:
+        return None
+    line = raw[start:line_end].split(b";", 1)[0]
+    try:
+        length = int(line, 16)
+    except ValueError:
+        raise NotHttp("chunk size %r" % line[:20]) from None
+    begin = line_end + 2
+    end = begin + length
+    return (raw[begin:end], end + 2) if end + 2 <= len(raw) else None
