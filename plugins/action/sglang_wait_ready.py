@@ -149,11 +149,15 @@ class RemoteWait:
         return {"progress": dict(result["waiting"]["progress"], folder=result["waiting"]["folder"])}
 
     def _poll(self) -> dict[str, Any]:
-        folder, pid = self._progress["folder"], int(self._progress.get("pid", 0))
+        return self.ask(self._progress)
+
+    def ask(self, progress: dict[str, Any]) -> dict[str, Any]:
+        """Ask the wait on the node how it stands; comes back with news, or after a heartbeat."""
+        folder = progress["folder"]
         if not re.match(r"^[\w./-]+$", folder):
             raise AnsibleConnectionFailure("the node gave a folder with an odd name")
         with at_most(self._heartbeat + POLL_OVERHEAD):
-            answer = self._action._low_level_execute_command(poll_command(folder, pid, self._heartbeat))
+            answer = self._action._low_level_execute_command(poll_command(folder, int(progress.get("pid", 0)), self._heartbeat))
         found = parse_poll(answer.get("stdout", ""))
         if "progress" in found:
             found["progress"]["folder"] = folder

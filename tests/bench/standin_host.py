@@ -31,7 +31,7 @@ ExecStart={python} -m sglang.launch_server --model-path {model} --served-model-n
 
 
 class StandInHost:
-    """One host of a set of its own; it is left up for the next measurement unless told otherwise."""
+    """One host of a set of its own, always booted afresh."""
 
     def __init__(self, set_name: str, host: str = "node1") -> None:
         self.set_name = set_name
@@ -50,6 +50,7 @@ class StandInHost:
         wheels = sorted(WHEELS.glob("sglang-*.whl"))
         if not wheels:
             raise SystemExit("build the stand-in first: make standin")
+        self.down()
         self.hosts("up", "--volume", "%s:/mnt/standin:ro" % WHEELS, self.host)
         self.run(
             "[ -x %(python)s ] || python3 -m venv /opt/standin\n"

@@ -86,7 +86,10 @@ def test_reading_goes_on_behind_the_last_line(journalctl, monkeypatch):
     assert notes == [] or notes[0].startswith("journal_unreadable")
 
 
-@pytest.mark.parametrize("first, kept", [('{"__CURSOR": "c9", "MESSAGE": "old"}', b""), ('{"__CURSOR": "c10", "MESSAGE": "new"}', b'{"__CURSOR": "c10", "MESSAGE": "new"}\n')])
+@pytest.mark.parametrize("first, kept", [
+    ('{"__CURSOR": "c9", "MESSAGE": "old"}', b""),
+    ('{"__CURSOR": "c10", "MESSAGE": "new"}', b'{"__CURSOR": "c10", "MESSAGE": "new"}\n'),
+])
 def test_the_line_of_the_cursor_itself_is_not_read_again(journalctl, first, kept):
     journalctl("echo '%s'; echo two; exec sleep 30" % first)
     follower = _follow.JournalFollower("sglang-a.service", Commands(), _follow.from_cursor("c9"), [].append, '"c9"')

@@ -78,7 +78,9 @@ def test_a_reboot_is_not_advised_where_it_does_not_help(code):
     assert "reboot the node" not in cause.hint.lower()
 
 
-@pytest.mark.parametrize("driver, cuda, old", [("550.127.08", 13, True), ("580.95.05", 13, False), ("580.95.05", 12, False), ("", 13, False), ("550", 99, False)])
+@pytest.mark.parametrize("driver, cuda, old", [
+    ("550.127.08", 13, True), ("580.95.05", 13, False), ("580.95.05", 12, False), ("", 13, False), ("550", 99, False),
+])
 def test_driver_against_cuda(driver, cuda, old):
     cause = _gpu.driver_too_old(driver, cuda)
     assert (cause is not None and cause.code == "driver_too_old") is old

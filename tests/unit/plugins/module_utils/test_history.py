@@ -22,7 +22,8 @@ def test_usual_is_the_median_of_the_last_starts_of_the_same_kind():
 
 def test_a_damaged_file_loses_its_damaged_lines_only(tmp_path):
     path = tmp_path / "loads.jsonl"
-    lines = [json.dumps(record(10)), "{cut", "[]", '{"phases": 3, "total": 1}', '{"phases": {}, "total": "x"}', '{"phases": {}, "total": true}', json.dumps(record(20))]
+    foreign = ["{cut", "[]", '{"phases": 3, "total": 1}', '{"phases": {}, "total": "x"}', '{"phases": {}, "total": true}']
+    lines = [json.dumps(record(10)), *foreign, json.dumps(record(20))]
     path.write_bytes("\n".join(lines).encode() + b"\n\xff\xfe\n")
     assert [one["total"] for one in _history.load(str(path))] == [10, 20]
     assert _history.load(str(tmp_path / "none")) == []
