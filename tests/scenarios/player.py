@@ -207,8 +207,11 @@ class Flight:
         return Answer("status", self.reply.status, self.reply.body, self.reply.content_type, elapsed)
 
 
-def play(scenario: dict[str, Any]) -> tuple[Any, float, Any]:
-    """Play one scenario to its verdict: the verdict, its script second, and the wait that gave it."""
+def play(scenario: dict[str, Any], sliced: bool = False) -> tuple[Any, float, Any]:
+    """Play one scenario to its verdict: the verdict, its script second, and the wait that gave it.
+
+    ``sliced`` hands the wait from one process to the next, as it were, whenever no request is on its way.
+    """
     options = _options(scenario)
     wait = _readiness.Wait(options, _query())
     world = World(scenario, options)
@@ -232,6 +235,8 @@ def play(scenario: dict[str, Any]) -> tuple[Any, float, Any]:
         verdict = wait.verdict(now)
         if verdict is not None:
             return verdict, round(now, 3), wait
+        if sliced and flight is None:
+            wait = _readiness.Wait.load(options, json.loads(json.dumps(wait.dump())), _query())
         moments = [wait.next_wakeup(now)]
         if place < len(entries):
             moments.append(float(entries[place]["t"]))
