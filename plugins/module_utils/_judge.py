@@ -22,8 +22,23 @@ STOP_GRACE = 2.0  # seconds that a unit in deactivating has to say how it ended
 PEER_GRACE = 1.0
 _ZOMBIE_CODES = ("scheduler_crashed", "exited", "nccl_error", "nccl_timeout", "peer_lost")  # told as engine_dead while HTTP lives on
 # An optional part of the server may fail so, and the start goes on; if it does not, the process ends at once.
-_SURVIVABLE = ("missing_cuda_lib", "jit_tool_missing", "jit_failed", "hub_unreachable", "model_auth_missing", "model_auth_denied", "model_not_found", "remote_code",
-               "bad_flags", "no_permission", "cache_not_writable", "driver_missing", "driver_too_old", "attention_backend", "unsupported_model")
+_SURVIVABLE = (
+    "missing_cuda_lib",
+    "jit_tool_missing",
+    "jit_failed",
+    "hub_unreachable",
+    "model_auth_missing",
+    "model_auth_denied",
+    "model_not_found",
+    "remote_code",
+    "bad_flags",
+    "no_permission",
+    "cache_not_writable",
+    "driver_missing",
+    "driver_too_old",
+    "attention_backend",
+    "unsupported_model",
+)
 
 
 class Judge:
@@ -46,8 +61,11 @@ class Judge:
         seen, watch = self.seen, self.seen.watch
         moments = [seen.began + seen.options.wait_timeout, seen.progress_at + seen.stall_limit()]
         for since, spans in (
-            (watch.stale_since, (SETTLE, NEVER_STARTED)), (watch.stopping_since, (STOP_GRACE,)), (seen.foreign_since, (FOREIGN_LOOK, FOREIGN_ANSWER)),
-            (seen.diagnosis.doom_at, (DOOM_GRACE, ECHO_GRACE)), (seen.peer_dead_since, (PEER_GRACE,)),
+            (watch.stale_since, (SETTLE, NEVER_STARTED)),
+            (watch.stopping_since, (STOP_GRACE,)),
+            (seen.foreign_since, (FOREIGN_LOOK, FOREIGN_ANSWER)),
+            (seen.diagnosis.doom_at, (DOOM_GRACE, ECHO_GRACE)),
+            (seen.peer_dead_since, (PEER_GRACE,)),
         ):
             if since is not None:
                 moments += [since + span for span in spans]
@@ -78,7 +96,12 @@ class Judge:
         if run is None:
             return None
         if run.ended is None:
-            if watch.stopping_since is not None and now - watch.stopping_since >= STOP_GRACE and run.stop_asked is not None and not self._best_is_strong():
+            if (
+                watch.stopping_since is not None
+                and now - watch.stopping_since >= STOP_GRACE
+                and run.stop_asked is not None
+                and not self._best_is_strong()
+            ):
                 return causes.of_restart(watch, words)
             return None
         if not self._is_final(run) or not self._has_settled(now, run):
@@ -139,7 +162,7 @@ class Judge:
         line = self.seen.story.find("ready to roll")
         owner = words.get("owner", "")
         if self.seen.foreign_ids is not None:
-            owner += f", which serves {', '.join(self.seen.foreign_ids[:3]) or 'no model'} (expected {self.seen.options.model or 'any'})"
+            owner += f", which serves {', '.join(self.seen.foreign_ids[:3]) or 'no model'} where {self.seen.options.model or 'any'} is expected"
         return causes.make("foreign_listener", {**words, "owner": owner}, line)
 
     def _judge_journal(self, now: float) -> Cause | None:
@@ -150,17 +173,26 @@ class Judge:
         found = diagnosis.best(run)
         strong = found is not None and found.strong
         if diagnosis.doom_at is not None and diagnosis.doom_run == run:
-            grace = DOOM_GRACE if strong else ECHO_GRACE
+            grace = DOOM_GRACE if strong and not self._is_zombie(found) else ECHO_GRACE
             if now - diagnosis.doom_at < grace - 1e-6:
                 return None
-        elif not (strong and found.shaped and found.code not in _SURVIVABLE and found.steps == self.seen.phases.steps and now - found.at >= SUSPECT_GRACE - 1e-6):
+        elif not (
+            strong
+            and found.shaped
+            and found.code not in _SURVIVABLE
+            and found.steps == self.seen.phases.steps
+            and now - found.at >= SUSPECT_GRACE - 1e-6
+        ):
             return None
         return self._cause_while_alive(found)
 
+    def _is_zombie(self, found: Finding | None) -> bool:
+        """Does HTTP still answer, though what was read means that the engine is gone?"""
+        return self.seen.listening and (found is None or found.code in _ZOMBIE_CODES)
+
     def _cause_while_alive(self, found: Finding | None) -> Cause:
         words = self.seen.words()
-        answers = self.seen.listener is not None and self.seen.listener.listening and self.seen.listener.in_unit is not False
-        if answers and (found is None or found.code in _ZOMBIE_CODES):
+        if self._is_zombie(found):
             return causes.of_zombie(found, words)
         if found is None:
             return causes.make("scheduler_crashed", words, self.seen.story.find("sigquit", "child failed"))
@@ -171,11 +203,10 @@ class Judge:
             return None
         name = self.seen.peers.dead()
         found = self.seen.peers.finding(name)
-        words = {**self.seen.words(), "peer": f": {name}"}
+        words = {**self.seen.words(), "peer": name}
         if found is None:
             return causes.make("peer_lost", words)
-        inner = causes.of_finding(found, words)
-        words["peer"] = f": {name} ({inner.summary.rstrip('.')})"
+        words["inner"] = f" ({causes.of_finding(found, words).summary.rstrip('.')})"
         return causes.make("peer_lost", words, found.line, found.rank, seen=found.seen, time_us=found.time_us)
 
     def _judge_answers(self, now: float) -> Cause | None:
@@ -188,25 +219,49 @@ class Judge:
             return causes.make("auth", {**words, "status": f" ({item['status']})"}, text, seen=item["count"])
         if meaning == "wrong_model":
             found = ", ".join(self.seen.ladder.found[:4])
-            return causes.make("wrong_model", {**words, "found": found, "wanted": self.seen.options.model}, f"/v1/models: {found}", seen=item["count"])
+            return causes.make(
+                "wrong_model", {**words, "found": found, "wanted": self.seen.options.model}, f"/v1/models: {found}", seen=item["count"]
+            )
         if meaning == "not_our_server" and ": tls " in text:
-            cause = causes.make("not_our_server", words, text, seen=item["count"],
-                                hint="Set ca_path to the CA of the server's certificate, host to a name that is in it, or scheme to what the server speaks.")
+            cause = causes.make(
+                "not_our_server",
+                words,
+                text,
+                seen=item["count"],
+                hint="Set ca_path to the CA of the server's certificate, host to a name that is in it, or scheme to what the server speaks.",
+            )
             cause.summary = "The server cannot be asked over TLS: %s." % text.partition(": tls ")[2].rstrip(".")
             return cause
         if meaning == "not_our_server":
-            return causes.make("not_our_server", {**words, "got": f": {text}"}, text, seen=item["count"])
+            return causes.make("not_our_server", {**words, "got": text}, text, seen=item["count"])
         if meaning == "refused_token":
-            cause = causes.make("warmup_failed", words, text, hint="Set generate: false for a model that does not generate text, else see what the server refuses.", seen=item["count"])
+            cause = causes.make(
+                "warmup_failed",
+                words,
+                text,
+                hint="Set generate: false for a model that does not generate text, else see what the server refuses.",
+                seen=item["count"],
+            )
             cause.summary = "The server refuses the one-token request of this wait."
             return cause
-        return causes.make("engine_dead", words, text, hint="Read the journal of the unit, then restart it; the one-token request of this wait got no token.", seen=item["count"])
+        return causes.make(
+            "engine_dead",
+            words,
+            text,
+            hint="Read the journal of the unit, then restart it; the one-token request of this wait got no token.",
+            seen=item["count"],
+        )
 
     def _is_ready(self, now: float) -> bool:
         done, watch = self.seen.ladder.done_at, self.seen.watch
         if done is None or not watch.active or watch.looked_at is None or watch.looked_at < done or self.seen.diagnosis.doom_run == watch.run_key:
             return False
-        if self.seen.listener is None or not self.seen.listener.listening or self.seen.listener.in_unit is False or (self.seen.listener_at or 0.0) < done:
+        if (
+            self.seen.listener is None
+            or not self.seen.listener.listening
+            or self.seen.listener.in_unit is False
+            or (self.seen.listener_at or 0.0) < done
+        ):
             return False
         return True
 
@@ -233,6 +288,12 @@ class Judge:
             if elsewhere is not None:
                 return causes.of_finding(elsewhere[1], words)
             names = self.seen.peers.absent()
-            told = {**words, "peer": f": {', '.join(names)}" if names else ""}
+            told = {**words, "peer": " and ".join(names) or "each other node"}
             return causes.make("waiting_for_peer", told, self.seen.story.last_step)
-        return self.seen.story.silence(start, self.seen.phases, self.seen.ladder.summary() if self.seen.listener and self.seen.listener.listening else "", moving, self.seen.watch.state)
+        return self.seen.story.silence(
+            start,
+            self.seen.phases,
+            self.seen.ladder.summary() if self.seen.listener and self.seen.listener.listening else "",
+            moving,
+            self.seen.watch.state,
+        )

@@ -56,9 +56,9 @@ def split(text: str) -> tuple[str, str]:
             rank = rank or f"rank{number.group(1)}"
         elif not (":" in inside or ".." in inside or "…" in inside):
             break
-        body = body[match.end():]
+        body = body[match.end() :]
     level = _LEVEL.match(body)
-    return rank, body[level.end():] if level else body
+    return rank, body[level.end() :] if level else body
 
 
 def shape(line: str) -> str:

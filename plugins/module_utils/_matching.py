@@ -20,7 +20,10 @@ STRENGTH = {"fatal": 0, "evidence": 0, "wrapper": 1, "plain": 2, "weak": 3}
 _OURS = re.compile(r"sglang|python|pt_main|multiproc|uvicorn|ray::", re.IGNORECASE)
 _GPU_NUMBER = re.compile(r"\bGPU (\d{1,3})\b")
 _FRACTION = re.compile(r"mem_fraction_static=([\d.]*\d)")
-_PORT_NUMBER = re.compile(r"\bport:? ?=?(\d{2,5})\b|'[^']{0,80}', (\d{2,5})\)|\w*port=(\d{2,5})\b|\bat (\d{2,5}) is not|\]?:(\d{4,5})\b", re.IGNORECASE)
+_TP_BY_EP = re.compile(r"tp_size \(?(\d{1,4})\)? must be divisible by ep_size", re.IGNORECASE)
+_PORT_NUMBER = re.compile(
+    r"\bport:? ?=?(\d{2,5})\b|'[^']{0,80}', (\d{2,5})\)|\w*port=(\d{2,5})\b|\bat (\d{2,5}) is not|\]?:(\d{4,5})\b", re.IGNORECASE
+)
 _INNER_OF_CAPTURE = ("no_kernel_for_arch", "shared_memory_limit", "attention_backend", "jit_failed", "jit_tool_missing", "missing_cuda_lib")
 
 
@@ -79,8 +82,21 @@ class Line:
 def finding(code: str, line: Line, kind: str = "fatal", proof: bool = False, hint: str = "") -> Finding:
     context = line.context
     return Finding(
-        code=code, line=line.entry.text[:LONGEST].strip(), kind=kind, order=line.order, at=context.now, rank=line.rank, time_us=line.entry.time_us,
-        run=context.run, proof=proof, shaped=is_exception(line.body), hint=hint, phase=context.phase, steps=context.steps, runs=[context.run])
+        code=code,
+        line=line.entry.text[:LONGEST].strip(),
+        kind=kind,
+        order=line.order,
+        at=context.now,
+        rank=line.rank,
+        time_us=line.entry.time_us,
+        run=context.run,
+        proof=proof,
+        shaped=is_exception(line.body),
+        hint=hint,
+        phase=context.phase,
+        steps=context.steps,
+        runs=[context.run],
+    )
 
 
 def match(line: Line, nodes: int, capability: str) -> Finding | None:
@@ -128,6 +144,10 @@ def _refine(found: Finding, line: Line, nodes: int) -> None:
         found.kind = "echo"  # one node has no peers to lose: a rank of its own, or an HTTP client, went away
 
 
+def _divisors(number: int) -> list[int]:
+    return [size for size in range(1, number + 1) if number % size == 0]
+
+
 def _words(code: str, text: str, groups: dict[str, str], capability: str) -> dict[str, str]:
     """What the catalogue's sentences can be filled in with from this line."""
     words = {}
@@ -145,6 +165,9 @@ def _words(code: str, text: str, groups: dict[str, str], capability: str) -> dic
             words["port"] = f" ({port})"
     if code == "no_kernel_for_arch" and capability:
         words["capability"] = f" (compute capability {capability})"
+    sizes = _TP_BY_EP.search(text) if code == "bad_sizes" else None
+    if sizes:
+        words["fits"] = f" (with tp {sizes.group(1)}: ep {', '.join(map(str, _divisors(int(sizes.group(1)))))})"
     flag = groups.get("flag", "")
     if flag:
         words["flag"] = f": {flag[:160].rstrip('. ')}"

@@ -17,9 +17,7 @@ _LABELS_KEPT = 256
 
 _FREE = re.compile(r"avail[ _]mem=([\d.]+) ?GB", re.IGNORECASE)
 _SIZE = r"[\d.,]+ ?[kKMGT]?i?B?"
-_BAR = re.compile(
-    rf"(?:^|[\s:])(?P<percent>\d{{1,3}})% ?(?:Completed ?)?\|(?:[^|]{{0,200}}\|)? ?(?P<done>{_SIZE})/(?P<total>{_SIZE})", re.IGNORECASE
-)
+_BAR = re.compile(rf"(?:^|[\s:])(?P<percent>\d{{1,3}})% ?(?:Completed ?)?\|(?:[^|]{{0,200}}\|)? ?(?P<done>{_SIZE})/(?P<total>{_SIZE})", re.IGNORECASE)
 _BRACKETS = re.compile(r"\([^)]{0,200}\)|\[[^\]]{0,200}\]")
 
 # Older versions say "Init torch distributed", those from 0.5.21 on "Init parallel"; the names of captures changed with 0.5.15.
@@ -56,13 +54,13 @@ class Phases:
         self.line = ""  # the last line that told of progress
         self.steps = 0  # grows with every phase and every step of progress
         self._open: dict[str, list[str]] = {}  # mark -> ranks that began and have not ended
+        self._captured: list[str] = []  # ranks that have ended their capture
         self._bars: dict[str, str] = {}
         self._dull = Dull()
 
     def capturing(self, rank: str) -> bool:
         """Is this rank (any, where it is not known) capturing graphs just now?"""
-        ranks = self._open.get("graphs", [])
-        return bool(ranks) and (not rank or rank in ranks or "" in ranks)
+        return bool(self._open.get("graphs")) and rank not in self._captured
 
     def feed(self, now: float, entry: Entry) -> bool:
         """Take one line; True when it told of progress."""
@@ -113,6 +111,8 @@ class Phases:
         if what == "end":
             if rank in ranks:
                 ranks.remove(rank)
+            if phase == "graphs" and len(self._captured) < _LABELS_KEPT:
+                self._captured.append(rank)
             if phase == "weights" and not ranks and self.phase in ("weights", "download"):
                 self._go(when, "kv_cache")
             if not ranks:
@@ -120,12 +120,13 @@ class Phases:
             return True
         if what == "begin" and phase in ("weights", "graphs") and rank not in ranks and len(ranks) < _LABELS_KEPT:
             ranks.append(rank)
+            self._captured = [item for item in self._captured if phase != "graphs" or item != rank]
         if self.phase != phase and not (_ORDER[self.phase] >= _ORDER["bind"] and _ORDER[phase] < _ORDER[self.phase]):
             self._go(when, phase)
         return True
 
     def _take_bar(self, now: float, entry: Entry, bar: re.Match) -> bool:
-        label = _BRACKETS.sub("", entry.text[:bar.start()])[-80:].strip(" :")
+        label = _BRACKETS.sub("", entry.text[: bar.start()])[-80:].strip(" :")
         value = f"{bar['percent']} {bar['done']}"
         if self._bars.get(label) == value:
             return False

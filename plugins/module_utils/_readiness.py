@@ -41,7 +41,12 @@ class Wait:
         for name, at, due in (("unit", self.seen.watch.looked_at, self.seen.unit_due), ("listener", self.seen.listener_at, self.seen.listener_due)):
             if due or at is None or now - at >= LOOK_EVERY or done is not None and at < done:
                 wanted.append(name)
-        if self.seen.foreign_since is not None and self.seen.foreign_looks < 2 and now - self.seen.foreign_since >= FOREIGN_LOOK and "listener" not in wanted:
+        if (
+            self.seen.foreign_since is not None
+            and self.seen.foreign_looks < 2
+            and now - self.seen.foreign_since >= FOREIGN_LOOK
+            and "listener" not in wanted
+        ):
             wanted.append("listener")
         return wanted
 
@@ -125,6 +130,8 @@ class Wait:
             if self.seen.phases.feed(now, entry):
                 self.seen.progress_at = now
                 self.seen.story.last_step = entry.text
+            if "SIGTERM received" in entry.text:
+                self.seen.watch.was_told_to_stop(now)
             if self.seen.phases.announced and not announced:
                 self.seen.tell(now, "the server says it is ready")
                 self.seen.ladder.hurry(now)
@@ -152,7 +159,9 @@ class Wait:
     def on_kernel(self, now: float, entries: list[Entry]) -> None:
         self.seen.start(now)
         for entry in entries:
-            self.seen.diagnosis.feed(Entry(entry.text, "kernel", "", 0, entry.time_us, entry.monotonic_us), self._context(now, self.seen.watch.run_key))
+            self.seen.diagnosis.feed(
+                Entry(entry.text, "kernel", "", 0, entry.time_us, entry.monotonic_us), self._context(now, self.seen.watch.run_key)
+            )
 
     def on_listener(self, now: float, listener: Listener) -> None:
         self.seen.start(now)
@@ -235,7 +244,13 @@ class Wait:
         if usual:
             text += f", usually {usual:.0f} s in all"
         changed, self.seen.told = text != self.seen.told, text
-        return {"phase": self.seen.phases.phase, "percent": self.seen.phases.percent, "text": text, "elapsed": round(now - self.seen.began, 1), "changed": changed}
+        return {
+            "phase": self.seen.phases.phase,
+            "percent": self.seen.phases.percent,
+            "text": text,
+            "elapsed": round(now - self.seen.began, 1),
+            "changed": changed,
+        }
 
     def result(self, now: float) -> dict[str, Any]:
         """verdict, phase, elapsed, timeline[], cause{}|None, unit{}, http{}, journal[], warnings[], msg; ready to be JSON."""
@@ -285,4 +300,3 @@ def _listener_words(listener: Listener, port: int) -> str:
         return f"port {port}: refused, nothing listens"
     whose = {True: "this unit's", False: "outside this unit", None: "owner unknown"}[listener.in_unit]
     return f"port {port}: open, pid {listener.pid} ({whose})"
-

@@ -25,8 +25,27 @@ _FLAG = re.compile(rf"(--(?:[\w-]{{0,40}}-)?{_NAME}[= ]\s{{0,4}})(?![\"'\\])([^\
 _SCHEME = re.compile(r"\b(Bearer|Basic)(\s{1,4}|%20)(?!authentication\b|realm\b|token\b)([^\s\"',;)}\]\\]+)", re.IGNORECASE)
 _HUB = re.compile(r"\bhf_(?:[A-Za-z0-9]{30,}|(?=[A-Za-z]{0,60}\d)[A-Za-z0-9]{6,})")
 _USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:)([^\s/@]{1,400})@", re.IGNORECASE)
-_TRIGGERS = ("api_key", "api-key", "apikey", "bearer", "basic", "hf_", "hf-", "passw", "hub_token", "hub-token", "access_token", "access-token", "auth_token", "auth-token",
-             "refresh_token", "refresh-token", "token=", "secret", "@")
+_TRIGGERS = (
+    "api_key",
+    "api-key",
+    "apikey",
+    "bearer",
+    "basic",
+    "hf_",
+    "hf-",
+    "passw",
+    "hub_token",
+    "hub-token",
+    "access_token",
+    "access-token",
+    "auth_token",
+    "auth-token",
+    "refresh_token",
+    "refresh-token",
+    "token=",
+    "secret",
+    "@",
+)
 
 
 def _spellings(secret: str) -> set[str]:

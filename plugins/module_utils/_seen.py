@@ -54,8 +54,23 @@ class Seen:
     """The state of a wait: its parts, and plain values that are kept as they are."""
 
     PARTS = ("watch", "diagnosis", "phases", "ladder", "peers", "story")
-    PLAIN = ("began", "progress_at", "listener_at", "unit_due", "listener_due", "foreign_since", "foreign_looks", "foreign_ids", "foreign_asked", "peer_dead_since",
-             "gpu", "gpu_before", "told", "runs_seen", "strangers")
+    PLAIN = (
+        "began",
+        "progress_at",
+        "listener_at",
+        "unit_due",
+        "listener_due",
+        "foreign_since",
+        "foreign_looks",
+        "foreign_ids",
+        "foreign_asked",
+        "peer_dead_since",
+        "gpu",
+        "gpu_before",
+        "told",
+        "runs_seen",
+        "strangers",
+    )
 
     def __init__(self, options: WaitOptions):
         self.options = options
@@ -112,8 +127,14 @@ class Seen:
     def words(self) -> dict[str, str]:
         """What the sentences of the catalogue may be filled in with."""
         options = self.options
-        words = {**version_words(options.version), "unit": options.unit, "number": str(options.port), "address": options.dist_init_addr or "the address of rank 0"}
+        words = {
+            **version_words(options.version),
+            "unit": options.unit,
+            "number": str(options.port),
+            "address": options.dist_init_addr or "the address of rank 0",
+        }
         words["holders"] = gpu_holders(self.gpu)
+        words["peer"] = "the other node"
         listener = self.listener
         if listener is not None and listener.listening and listener.in_unit is False and listener.pid:
             words["owner"] = " (" + f"pid {listener.pid} {listener.name}".strip() + ")"

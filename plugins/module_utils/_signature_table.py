@@ -27,8 +27,16 @@ class Signature:
     yields_to: tuple[str, ...] = ()  # a wrapper: codes that take its place when they follow
 
 
-def _sign(code: str, cues: Sequence[str] | str, regex: str, kind: str = "fatal", proof: bool = False, sources: tuple[str, ...] = ("unit",), hint: str = "",
-          yields_to: tuple[str, ...] = ()) -> Signature:
+def _sign(
+    code: str,
+    cues: Sequence[str] | str,
+    regex: str,
+    kind: str = "fatal",
+    proof: bool = False,
+    sources: tuple[str, ...] = ("unit",),
+    hint: str = "",
+    yields_to: tuple[str, ...] = (),
+) -> Signature:
     words = (cues,) if isinstance(cues, str) else tuple(cues)
     return Signature(code, words, re.compile(regex, re.IGNORECASE), kind, proof, sources, hint, yields_to)
 
@@ -42,173 +50,450 @@ _SHM_HINT = "Give /dev/shm more room, or free what earlier runs left there."
 _CUDA_HINT = "Install wheels and libraries of one CUDA major version in a fresh virtual environment; never upgrade single wheels in place."
 
 SIZES = (
-    _sign("bad_flags", " error: ",
-          r"(?:sglang(?: serve|\.\S+)?|launch_server(?:\.py)?|server_args(?:\.py)?|__main__\.py|python\S*): error: (?P<flag>.+)", proof=True),
-    _sign("bad_flags", "error: ",
-          r"^\S[^:]{0,80}: error: (?P<flag>(?:unrecognized arguments|ambiguous option|argument -|the following arguments are required|"
-          r"one of the arguments|invalid choice|expected ).*)", proof=True),
+    _sign(
+        "bad_flags",
+        " error: ",
+        r"(?:sglang(?: serve|\.\S+)?|launch_server(?:\.py)?|server_args(?:\.py)?|__main__\.py|python\S*): error: (?P<flag>.+)",
+        proof=True,
+    ),
+    _sign(
+        "bad_flags",
+        "error: ",
+        r"^\S[^:]{0,80}: error: (?P<flag>(?:unrecognized arguments|ambiguous option|argument -|the following arguments are required|"
+        r"one of the arguments|invalid choice|expected ).*)",
+        proof=True,
+    ),
     _sign("bad_flags", "[-h]", r"^usage: ", "weak"),
-    _sign("bad_flags", "divisible",
-          r"(?:page_size|chunked[_-]prefill[_-]size|block_size|draft).{0,80}divisible|divisible.{0,60}(?:page_size|chunked[_-]prefill)"),
+    _sign(
+        "bad_flags",
+        "divisible",
+        r"(?:page_size|chunked[_-]prefill[_-]size|block_size|draft).{0,80}divisible|divisible.{0,60}(?:page_size|chunked[_-]prefill)",
+    ),
     _sign("bad_sizes", "divisible", r"(?:must|should|has to|needs to|is not|are not|not|cannot) ?(?:be )?(?:evenly )?divisible"),
-    _sign("bad_sizes", ("please make sure", "== 0", "divid"),
-          r"please make sure .{0,200}%|\w+(?:_size|_heads|experts)\w*(?:=\d+)?\)? ?% ?\w+(?:=\d+)? ?(?:==|!=) ?0|(?:heads|experts|layers) .{0,60}cannot be divided"),
+    _sign(
+        "bad_sizes",
+        ("please make sure", "== 0", "divid"),
+        r"please make sure .{0,200}%|\w+(?:_size|_heads|experts)\w*(?:=\d+)?\)? ?% ?\w+(?:=\d+)? ?(?:==|!=) ?0|(?:heads|experts"
+        r"|layers) .{0,60}cannot be divided",
+    ),
     _sign("bad_sizes", ("--tp", "--ep"), r"by setting arguments .--tp. and .--ep."),
-    _sign("bad_sizes", ("_size", "experts", "layers", "pipeline"),
-          r"(?:(?:tp|ep|pp|dp|attn_dp|moe_dp|moe_tp|world|tensor_parallel|expert_parallel|pipeline_parallel|data_parallel)[_ ]size\b.{0,80}"
-          r"(?:must be|should be|cannot be|exceeds?|larger than|greater than|less than or equal|does not (?:match|equal|divide))"
-          r"|number of (?:experts|layers|attention heads).{0,80}(?:must|less than|smaller than|not enough)"
-          r"|(?:tensor|expert|pipeline) parallel(?:ism)? size.{0,80}(?:must|exceed|larger|greater|divid))"),
+    _sign(
+        "bad_sizes",
+        ("_size", "experts", "layers", "pipeline"),
+        r"(?:(?:tp|ep|pp|dp|attn_dp|moe_dp|moe_tp|world|tensor_parallel|expert_parallel|pipeline_parallel|data_parallel)[_ ]size\b.{0,80}"
+        r"(?:must be|should be|cannot be|exceeds?|larger than|greater than|less than or equal|does not (?:match|equal|divide))"
+        r"|number of (?:experts|layers|attention heads).{0,80}(?:must|less than|smaller than|not enough)"
+        r"|(?:tensor|expert|pipeline) parallel(?:ism)? size.{0,80}(?:must|exceed|larger|greater|divid))",
+    ),
 )
 
 MODEL = (
-    _sign("unsupported_model", ("architecture", "not recognize", "unrecognized model", "model type"),
-          r"model architectures? .{0,200}(?:(?:is|are) not supported|failed to be inspected)|does not recognize this architecture"
-          r"|unrecognized model in |unsupported (?:model )?architecture|unrecognized configuration class|model type \S+ (?:is )?not supported"),
-    _sign("remote_code", "trust",
-          r"trust[_-]remote[_-]code.{0,8}=? ?.?True.{0,4}(?:to (?:allow|remove)|if)|consider setting .{0,2}trust_remote_code"
-          r"|(?:pass|set|use|requires?|option|argument|needs?).{0,40}trust[_-]remote[_-]code|contains custom code which must be executed"),
-    _sign("model_auth_denied", ("403", "authorized list", "awaiting", "invalid", "expired"),
-          r"GatedRepoError.{0,20}403|403 (?:Client Error|Forbidden).{0,120}|(?:not|nor) in the authorized list|awaiting a review"
-          r"|invalid (?:user(?:name or password)?|credentials|token).{0,60}(?:hugging|hub|authorization|user access token)|user access token.{0,20}expired"),
-    _sign("model_auth_missing", ("401", "gated", "authenticated", "log in"),
-          r"401 (?:Client Error|Unauthorized)|GatedRepoError|cannot access gated repo|access a gated repo|access to model \S+ is restricted"
-          r"|must (?:have access|be authenticated|log ?in)|make sure you are authenticated"),
-    _sign("hub_unreachable", ("max retries exceeded", "thrown while requesting", "couldn't connect to", "cannot connect to", "localentrynotfound", "offlinemode", "cannot reach",
-                              "name resolution", "name or service", "network is unreachable", "server error", "gateway", "too many requests",
-                              "incompleteread", "chunkedencoding", "complete message body", "offline mode", "read timed out", "connection broken", "requests.exceptions", "httpx", "httpcore", "aiohttp", "urllib3"),
-          r"max retries exceeded with url|(?:couldn't|could not|cannot|can't) connect to .{0,4}https?://\S*(?:hugging|hf|modelscope|hub)|LocalEntryNotFoundError"
-          r"|OfflineModeIsEnabled|cannot reach https?://|temporary failure in name resolution|name or service not known|network is unreachable"
-          r"|(?:429|5\d\d) (?:Client|Server) Error.{0,160}https?://|504 Gateway|IncompleteRead|ChunkedEncodingError|without sending complete message body"
-          r"|offline mode is enabled|connection broken|https?.{0,80}read timed out"
-          r"|^(?:requests\.exceptions|httpx|httpcore|aiohttp\.\w+|urllib3\.exceptions)\.\w*(?:Timeout|Connect\w*|ProxyError|ReadError|MaxRetryError|ProtocolError|SSLError)\b"),
-    _sign("model_not_found", ("404", "repository not found", "repositorynotfound", "revisionnotfound", "entrynotfound"),
-          r"404 Client Error|RepositoryNotFoundError|RevisionNotFoundError|EntryNotFoundError|repository not found for url"),
-    _sign("model_not_found", ("valid model identifier", "model weights", "path_or_model_id", "repo id must be", "repo_name", "does not appear to have a file",
-                              "valid json file", "safetensor", "deserializing", "model path", "no such file", "checkpoint", "can't load the", "not found in", "hfvalidation"),
-          r"is not a (?:local folder|valid model identifier)|cannot find any model weights|incorrect path_or_model_id|repo id must (?:be in the form|use alphanumeric)"
-          r"|HFValidationError|does not appear to have a file named|config file at .{0,300} is not a valid JSON|error while deserializing|MetadataIncompleteBuffer|HeaderTooLarge|InvalidHeader"
-          r"|SafetensorError|model path .{0,300} (?:does not|doesn't|not) exist|no such file or directory: .{0,300}(?:config\.json|\.safetensors|\.bin|\.gguf|tokenizer|\.index\.json|/models?/)"
-          r"|can't load the (?:model|configuration|tokenizer|config) (?:for|of)|(?:some|missing) (?:checkpoint|shard) files|checkpoint .{0,200} (?:not found|is missing|does not exist)"),
+    _sign(
+        "unsupported_model",
+        ("architecture", "not recognize", "unrecognized model", "model type"),
+        r"model architectures? .{0,200}(?:(?:is|are) not supported|failed to be inspected)|does not recognize this architecture"
+        r"|unrecognized model in |unsupported (?:model )?architecture|unrecognized configuration class|model type \S+ (?:is )?not supported",
+    ),
+    _sign(
+        "remote_code",
+        "trust",
+        r"trust[_-]remote[_-]code.{0,8}=? ?.?True.{0,4}(?:to (?:allow|remove)|if)|consider setting .{0,2}trust_remote_code"
+        r"|(?:pass|set|use|requires?|option|argument|needs?).{0,40}trust[_-]remote[_-]code|contains custom code which must be executed",
+    ),
+    _sign(
+        "model_auth_denied",
+        ("403", "authorized list", "awaiting", "invalid", "expired"),
+        r"GatedRepoError.{0,20}403|403 (?:Client Error|Forbidden).{0,120}|(?:not|nor) in the authorized list|awaiting a review"
+        r"|invalid (?:user(?:name or password)?|credentials|token).{0,60}(?:hugging|hub|authorization|user access token)|user access token.{0,20}expired",
+    ),
+    _sign(
+        "model_auth_missing",
+        ("401", "gated", "authenticated", "log in"),
+        r"401 (?:Client Error|Unauthorized)|GatedRepoError|cannot access gated repo|access a gated repo|access to model \S+ is restricted"
+        r"|must (?:have access|be authenticated|log ?in)|make sure you are authenticated",
+    ),
+    _sign(
+        "hub_unreachable",
+        (
+            "max retries exceeded",
+            "thrown while requesting",
+            "couldn't connect to",
+            "cannot connect to",
+            "localentrynotfound",
+            "offlinemode",
+            "cannot reach",
+            "name resolution",
+            "name or service",
+            "network is unreachable",
+            "server error",
+            "gateway",
+            "too many requests",
+            "incompleteread",
+            "chunkedencoding",
+            "complete message body",
+            "offline mode",
+            "read timed out",
+            "connection broken",
+            "requests.exceptions",
+            "httpx",
+            "httpcore",
+            "aiohttp",
+            "urllib3",
+        ),
+        r"max retries exceeded with url|(?:couldn't|could not|cannot|can't) connect to .{0,4}https?://\S*(?:hugging|hf|modelscope|hub)"
+        r"|LocalEntryNotFoundError"
+        r"|OfflineModeIsEnabled|cannot reach https?://|temporary failure in name resolution|name or service not known|network is unreachable"
+        r"|(?:429|5\d\d) (?:Client|Server) Error.{0,160}https?://|504 Gateway|IncompleteRead|ChunkedEncodingError|without sending complete message body"
+        r"|offline mode is enabled|connection broken|https?.{0,80}read timed out"
+        r"|^(?:requests\.exceptions|httpx|httpcore|aiohttp\.\w+|urllib3\.exceptions)\.\w*(?:Timeout|Connect\w*|ProxyError|ReadError"
+        r"|MaxRetryError|ProtocolError|SSLError)\b",
+    ),
+    _sign(
+        "model_not_found",
+        ("404", "repository not found", "repositorynotfound", "revisionnotfound", "entrynotfound"),
+        r"404 Client Error|RepositoryNotFoundError|RevisionNotFoundError|EntryNotFoundError|repository not found for url",
+    ),
+    _sign(
+        "model_not_found",
+        (
+            "valid model identifier",
+            "model weights",
+            "path_or_model_id",
+            "repo id must be",
+            "repo_name",
+            "does not appear to have a file",
+            "valid json file",
+            "safetensor",
+            "deserializing",
+            "model path",
+            "no such file",
+            "checkpoint",
+            "can't load the",
+            "not found in",
+            "hfvalidation",
+        ),
+        r"is not a (?:local folder|valid model identifier)|cannot find any model weights|incorrect path_or_model_id"
+        r"|repo id must (?:be in the form|use alphanumeric)"
+        r"|HFValidationError|does not appear to have a file named|config file at .{0,300} is not a valid JSON|error while deserializing"
+        r"|MetadataIncompleteBuffer|HeaderTooLarge|InvalidHeader"
+        r"|SafetensorError|model path .{0,300} (?:does not|doesn't|not) exist|no such file or directory: .{0,300}(?:config\.json"
+        r"|\.safetensors|\.bin|\.gguf|tokenizer|\.index\.json|/models?/)"
+        r"|can't load the (?:model|configuration|tokenizer|config) (?:for|of)|(?:some|missing) (?:checkpoint|shard) files"
+        r"|checkpoint .{0,200} (?:not found|is missing|does not exist)",
+    ),
 )
 
 RULES = (
-    _sign("bad_flags", ("context_length", "chat template", "draft model", "is not compatible", "incompatible", "not supported", "multi-node", "cannot be used", "only one of", "not allowed",
-                        "mutually exclusive", "unsupported config", "is required", "requires", "must be one of"),
-          r"^(?:\S+\.)?(?:AssertionError|ValueError|RuntimeError|NotImplementedError|KeyError): .{0,400}(?:"
-          r"context_length .{0,80}greater than|chat template \S+ is not|is not compatible with|incompatible with|multi-node .{0,60}not supported"
-          r"|cannot be (?:used|combined|enabled)|mutually exclusive|unsupported config option|--model-path is required|requires? --\w|must be (?:one of|used with|set|enabled|disabled)"
-          r"|not supported (?:with|when|for|together))"),
+    _sign(
+        "bad_flags",
+        (
+            "context_length",
+            "chat template",
+            "draft model",
+            "is not compatible",
+            "incompatible",
+            "not supported",
+            "multi-node",
+            "cannot be used",
+            "only one of",
+            "not allowed",
+            "mutually exclusive",
+            "unsupported config",
+            "is required",
+            "requires",
+            "must be one of",
+        ),
+        r"^(?:\S+\.)?(?:AssertionError|ValueError|RuntimeError|NotImplementedError|KeyError): .{0,400}(?:"
+        r"context_length .{0,80}greater than|chat template \S+ is not|is not compatible with|incompatible with|multi-node .{0,60}not supported"
+        r"|cannot be (?:used|combined|enabled)|mutually exclusive|unsupported config option|--model-path is required|requires? --\w"
+        r"|must be (?:one of|used with|set|enabled|disabled)"
+        r"|not supported (?:with|when|for|together))",
+    ),
 )
 
 MEMORY = (
-    _sign("kv_pool_too_small", ("not enough", "cache is too small", "no available memory for the cache"),
-          r"not enough (?:gpu )?memory.{0,80}(?:increase|mem[-_]fraction)(?:.{0,120}mem_fraction_static=(?P<value>[\d.]+))?|state cache is too small"
-          r"|no available memory for the cache", proof=True),
-    _sign("gpu_busy", ("unbalanced", "occupied by other"), r"memory capacity is unbalanced|occupied by other processes|insufficient free gpu memory.{0,80}other process", proof=True),
-    _sign("no_kernel_for_arch", ("no kernel image", "compatible with the current pytorch", "unsupported gpu architecture", "invalid device function"),
-          r"no kernel image is available|CUDA error: invalid device function|sm_\d+a? is not compatible with the current PyTorch"),
-    _sign("graph_capture_oom", "graph",
-          r"captur\w* (?:\w+ ){0,3}graphs? failed.{0,40}(?:(?<!shared )memory|MemoryAllocation|ALLOC_FAILED)", proof=True),
-    _sign("graph_capture_failed", "graph", r"captur\w* (?:\w+ ){0,3}graphs? failed|(?:cuda ?graph|stream).{0,40}capture.{0,30}(?:invalidated|unsupported|not permitted)",
-          "wrapper", yields_to=("no_kernel_for_arch", "shared_memory_limit", "attention_backend", "jit_failed", "jit_tool_missing")),
-    _sign("cuda_oom", ("out of memory", "outofmemory", "memoryallocation", "alloc_failed"),
-          r"(?:torch\.|c10::)?(?:cuda\.)?OutOfMemoryError|(?:CUDA|HIP)(?: error:| driver error:)? out of memory|cudaErrorMemoryAllocation|CU(?:BLAS|DNN|SOLVER)_STATUS_ALLOC_FAILED"),
-    _sign("host_oom", ("out of memory", "oom killer", "oom-kill", "oomd"),
-          r"killed by the OOM killer|Failed with result 'oom-kill'|systemd-oomd killed|due to memory pressure|oom-kill(?:ed)? (?:event|process)", "evidence", True, ("systemd",)),
-    _sign("host_oom", "killed process",
-          r"out of memory(?: \(oom_kill_allocating_task\))?: killed process \d+ \((?P<victim>[^)]{0,64})\)|oom[-_]kill.{0,200}task=(?P<task>[^,]{0,64})",
-          "evidence", True, ("kernel", "systemd")),
+    _sign(
+        "kv_pool_too_small",
+        ("not enough", "cache is too small", "no available memory for the cache"),
+        r"not enough (?:gpu )?memory.{0,80}(?:increase|mem[-_]fraction)(?:.{0,120}mem_fraction_static=(?P<value>[\d.]+))?|state cache is too small"
+        r"|no available memory for the cache",
+        proof=True,
+    ),
+    _sign(
+        "gpu_busy",
+        ("unbalanced", "occupied by other"),
+        r"memory capacity is unbalanced|occupied by other processes|insufficient free gpu memory.{0,80}other process",
+        proof=True,
+    ),
+    _sign(
+        "no_kernel_for_arch",
+        ("no kernel image", "compatible with the current pytorch", "unsupported gpu architecture", "invalid device function"),
+        r"no kernel image is available|CUDA error: invalid device function|sm_\d+a? is not compatible with the current PyTorch",
+    ),
+    _sign(
+        "graph_capture_oom", "graph", r"captur\w* (?:\w+ ){0,3}graphs? failed.{0,40}(?:(?<!shared )memory|MemoryAllocation|ALLOC_FAILED)", proof=True
+    ),
+    _sign(
+        "graph_capture_failed",
+        "graph",
+        r"captur\w* (?:\w+ ){0,3}graphs? failed|(?:cuda ?graph|stream).{0,40}capture.{0,30}(?:invalidated|unsupported|not permitted)",
+        "wrapper",
+        yields_to=("no_kernel_for_arch", "shared_memory_limit", "attention_backend", "jit_failed", "jit_tool_missing"),
+    ),
+    _sign(
+        "cuda_oom",
+        ("out of memory", "outofmemory", "memoryallocation", "alloc_failed"),
+        r"(?:torch\.|c10::)?(?:cuda\.)?OutOfMemoryError|(?:CUDA|HIP)(?: error:| driver error:)? out of memory|cudaErrorMemoryAllocation"
+        r"|CU(?:BLAS|DNN|SOLVER)_STATUS_ALLOC_FAILED",
+    ),
+    _sign(
+        "host_oom",
+        ("out of memory", "oom killer", "oom-kill", "oomd"),
+        r"killed by the OOM killer|Failed with result 'oom-kill'|systemd-oomd killed|due to memory pressure|oom-kill(?:ed)? (?:event|process)",
+        "evidence",
+        True,
+        ("systemd",),
+    ),
+    _sign(
+        "host_oom",
+        "killed process",
+        r"out of memory(?: \(oom_kill_allocating_task\))?: killed process \d+ \((?P<victim>[^)]{0,64})\)|oom[-_]kill.{0,200}task=(?P<task>[^,]{0,64})",
+        "evidence",
+        True,
+        ("kernel", "systemd"),
+    ),
     _sign("host_oom", ("memoryerror", "defaultcpuallocator"), r"^(?:\S+\.)?MemoryError\b|DefaultCPUAllocator: (?:can't|not enough)", "weak"),
 )
 
 GPU = (
-    _sign("driver_mismatch", ("mismatch", "803", "driver combination"), r"driver/library version mismatch|Error 803\b|unsupported display driver|cuda driver combination", sources=_KERNEL),
-    _sign("fabric_manager", ("802", "not yet initialized", "fabric"), r"Error 802\b|system not yet initialized|fabric ?manager .{0,60}(?:not running|failed|mismatch)"
-          r"|CUDA_ERROR_SYSTEM_NOT_READY"),
-    _sign("driver_too_old", ("driver", "ptx"),
-          r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|provided PTX was compiled with an unsupported toolchain|driver .{0,60}is too old"),
+    _sign(
+        "driver_mismatch",
+        ("mismatch", "803", "driver combination"),
+        r"driver/library version mismatch|Error 803\b|unsupported display driver|cuda driver combination",
+        sources=_KERNEL,
+    ),
+    _sign(
+        "fabric_manager",
+        ("802", "not yet initialized", "fabric"),
+        r"Error 802\b|system not yet initialized|fabric ?manager .{0,60}(?:not running|failed|mismatch)" r"|CUDA_ERROR_SYSTEM_NOT_READY",
+    ),
+    _sign(
+        "driver_too_old",
+        ("driver", "ptx"),
+        r"NVIDIA driver on your system is too old|CUDA driver version is insufficient"
+        r"|provided PTX was compiled with an unsupported toolchain|driver .{0,60}is too old",
+    ),
     _sign("secure_boot", "rejected by service", r"key was rejected by service", sources=_KERNEL),
     _sign("module_conflict", "bound to", r"already bound to (?:NovaCore|nouveau|nova|vfio)", sources=_KERNEL),
     _sign("module_not_built", "modprobe", r"module nvidia\S* not found in directory", sources=_KERNEL),
-    _sign("driver_missing", ("driver", "no accelerator", "libcuda.so.1"),
-          r"found no NVIDIA driver|couldn't communicate with the NVIDIA driver|NVIDIA driver (?:is )?not (?:loaded|found|installed)|no accelerator .{0,200}(?:is )?available"
-          r"|libcuda\.so\.1: cannot open shared object|NVML Shared Library Not Found"),
-    _sign("gpu_lost", ("fallen off", "gpu is lost", "device handle", "uncorrectable", "ecc error", "requires reset"),
-          r"fallen off the bus|GPU is lost|unable to determine the device handle|uncorrectable (?:NVLink|ECC)|GPU requires reset", "evidence", True, _KERNEL),
+    _sign(
+        "driver_missing",
+        ("driver", "no accelerator", "libcuda.so.1"),
+        r"found no NVIDIA driver|couldn't communicate with the NVIDIA driver|NVIDIA driver (?:is )?not (?:loaded|found|installed)"
+        r"|no accelerator .{0,200}(?:is )?available"
+        r"|libcuda\.so\.1: cannot open shared object|NVML Shared Library Not Found",
+    ),
+    _sign(
+        "gpu_lost",
+        ("fallen off", "gpu is lost", "device handle", "uncorrectable", "ecc error", "requires reset"),
+        r"fallen off the bus|GPU is lost|unable to determine the device handle|uncorrectable (?:NVLink|ECC)|GPU requires reset",
+        "evidence",
+        True,
+        _KERNEL,
+    ),
     _sign("gpu_lost", "xid", r"NVRM: Xid .{0,80}: (?:48|62|64|74|79|92|95|110|119|120|136|140|143|145)\b", "evidence", True, ("kernel",)),
-    _sign("gpu_count", ("device ordinal", "no cuda gpus", "device_count", "visible devices", "gpus available"),
-          r"invalid device ordinal|no CUDA GPUs are available|CUDA_VISIBLE_DEVICES.{0,80}invalid|no CUDA-capable device|(?:requires?|needs?) \d+ GPUs?.{0,60}(?:only|available|found)"),
-    _sign("missing_cuda_lib", ("cannot open shared object", "undefined symbol", "libnuma"),
-          r"(?P<lib>libnuma\.so[\w.]*): cannot open shared object file", hint=_NUMA_HINT),
-    _sign("missing_cuda_lib", ("cannot open shared object", "undefined symbol", "common_ops", "version `"),
-          r"(?P<lib>lib[\w.+-]+?\.so[\w.]*): cannot open shared object file|cannot open shared object file|undefined symbol:|version .GLIBC\S+ not found"),
-    _sign("missing_cuda_lib", ("minimum required version", "is less than the"),
-          r"less than the minimum required version|with minimum required version .{0,80} is not installed", hint=_CUDA_HINT),
+    _sign(
+        "gpu_count",
+        ("device ordinal", "no cuda gpus", "device_count", "visible devices", "gpus available"),
+        r"invalid device ordinal|no CUDA GPUs are available|CUDA_VISIBLE_DEVICES.{0,80}invalid|no CUDA-capable device|(?:requires?"
+        r"|needs?) \d+ GPUs?.{0,60}(?:only|available|found)",
+    ),
+    _sign(
+        "missing_cuda_lib",
+        ("cannot open shared object", "undefined symbol", "libnuma"),
+        r"(?P<lib>libnuma\.so[\w.]*): cannot open shared object file",
+        hint=_NUMA_HINT,
+    ),
+    _sign(
+        "missing_cuda_lib",
+        ("cannot open shared object", "undefined symbol", "common_ops", "version `"),
+        r"(?P<lib>lib[\w.+-]+?\.so[\w.]*): cannot open shared object file|cannot open shared object file|undefined symbol:|version .GLIBC\S+ not found",
+    ),
+    _sign(
+        "missing_cuda_lib",
+        ("minimum required version", "is less than the"),
+        r"less than the minimum required version|with minimum required version .{0,80} is not installed",
+        hint=_CUDA_HINT,
+    ),
     _sign("missing_cuda_lib", "common_ops", r"could not load any common_ops library|failed to load .{0,60}common_ops", "wrapper", yields_to=_LIBS),
-    _sign("attention_backend", ("attention", "backend", "fmha", "mla", "sm>=", "sm_"),
-          r"FlashAttention v\d Backend requires SM|backend (?:is )?only supported on|TllmGenFmhaRunner: Unsupported|backend .{0,40}requires? (?:SM|compute capability|a Hopper|a Blackwell|Hopper|Blackwell)"
-          r"|attention .{0,40}(?:is|are) (?:only|not) supported (?:on|by|for) (?:this|your|the|sm|hopper|blackwell|compute|device|gpu|cuda)|unsupported (?:head_dim|compute capability|architecture) .{0,60}(?:attention|mla|fmha)"),
-    _sign("shared_memory_limit", ("outofresources", "out of resource"), r"out of resources?: shared memory|OutOfResources|too much shared (?:memory|data)"),
-    _sign("jit_tool_missing", ("nvcc", "ninja", "cuda_home", "compiler", "no such file", "not found", "triton_ptxas"),
-          r"could not find (?P<tool>nvcc)|CUDA_HOME environment variable is not set|No such file or directory: '?(?P<tool2>(?:[^\s']*/)?(?:nvcc|ninja|ptxas|gcc|g\+\+|c\+\+|cc|clang|cuobjdump|nvdisasm))'?(?:$|[\s'])"
-          r"|failed to find C compiler|(?P<tool3>ninja) is required to load|(?P<tool4>nvcc|ninja|gcc|g\+\+|ptxas): (?:command )?not found|cannot find (?P<tool5>ptxas|nvcc|ninja)|no working C compiler"),
-    _sign("jit_failed", ("fatal", "error:"),
-          r"fatal error: |ptxas fatal|nvcc fatal|\.(?:cuh?|cpp|cc|h|hpp)(?:\(\d+\)|:\d+(?::\d+)?): (?:fatal )?error"),
-    _sign("jit_failed", ("ninja", "calledprocesserror", "error compiling", "error building extension", "compilation failed", "kernel_runtime"),
-          r"ninja: build stopped|ninja build failed|CalledProcessError: .{0,200}(?:ninja|nvcc|gcc|g\+\+|ptxas)|error (?:compiling|building extension)|(?:kernel|jit) compilation failed|kernel_runtime\.hpp",
-          "wrapper", yields_to=_JIT),
+    _sign(
+        "attention_backend",
+        ("attention", "backend", "fmha", "mla", "sm>=", "sm_"),
+        r"FlashAttention v\d Backend requires SM|backend (?:is )?only supported on|TllmGenFmhaRunner: Unsupported"
+        r"|backend .{0,40}requires? (?:SM|compute capability|a Hopper|a Blackwell|Hopper|Blackwell)"
+        r"|attention .{0,40}(?:is|are) (?:only|not) supported (?:on|by|for) (?:this|your|the|sm|hopper|blackwell|compute|device|gpu|cuda)"
+        r"|unsupported (?:head_dim|compute capability|architecture) .{0,60}(?:attention|mla|fmha)",
+    ),
+    _sign(
+        "shared_memory_limit",
+        ("outofresources", "out of resource"),
+        r"out of resources?: shared memory|OutOfResources|too much shared (?:memory|data)",
+    ),
+    _sign(
+        "jit_tool_missing",
+        ("nvcc", "ninja", "cuda_home", "compiler", "no such file", "not found", "triton_ptxas"),
+        r"could not find (?P<tool>nvcc)|CUDA_HOME environment variable is not set"
+        r"|No such file or directory: '?(?P<tool2>(?:[^\s']*/)?(?:nvcc|ninja|ptxas|gcc|g\+\+|c\+\+|cc|clang|cuobjdump|nvdisasm))'?(?:$"
+        r"|[\s'])"
+        r"|failed to find C compiler|(?P<tool3>ninja) is required to load|(?P<tool4>nvcc|ninja|gcc|g\+\+|ptxas): (?:command )?not found"
+        r"|cannot find (?P<tool5>ptxas|nvcc|ninja)|no working C compiler",
+    ),
+    _sign(
+        "jit_failed", ("fatal", "error:"), r"fatal error: |ptxas fatal|nvcc fatal|\.(?:cuh?|cpp|cc|h|hpp)(?:\(\d+\)|:\d+(?::\d+)?): (?:fatal )?error"
+    ),
+    _sign(
+        "jit_failed",
+        ("ninja", "calledprocesserror", "error compiling", "error building extension", "compilation failed", "kernel_runtime"),
+        r"ninja: build stopped|ninja build failed|CalledProcessError: .{0,200}(?:ninja|nvcc|gcc|g\+\+|ptxas)|error (?:compiling"
+        r"|building extension)|(?:kernel|jit) compilation failed|kernel_runtime\.hpp",
+        "wrapper",
+        yields_to=_JIT,
+    ),
 )
 
 NETWORK = (
-    _sign("nccl_timeout", ("watchdog", "collective", "timeout"),
-          r"watchdog caught collective operation timeout|collective operation timeout: WorkNCCL|some NCCL operations have failed or timed out", proof=True),
-    _sign("wrong_interface", ("interface", "address for", "connectfullmesh", "socket interface"),
-          r"unable to find (?:address|interface)|no (?:such )?(?:socket )?(?:network )?interface.{0,40}(?:found|match)?|(?:network )?interface .{0,40}(?:not found|does not exist)|connectFullMesh failed", hint=""),
-    _sign("wrong_interface", ("docker", "bridge", "using [0]", "bootstrap", "lo:127"),
-          r"(?:NET/\w+|Bootstrap) ?: Using (?:\[0\])?(?:docker\w*|br-\w+|virbr\w*|veth\w*|cni\w*|lo)(?::|\b)", "weak"),
-    _sign("wrong_interface", ("172.17.", "127.0."),
-          r"(?:connect|remote|peer).{0,80}(?:172\.17\.\d|127\.0\.[01]\.1).{0,80}(?:refused|timed out|no route|failed)|(?:refused|timed out|no route).{0,80}(?:172\.17\.\d|127\.0\.[01]\.1)", "weak"),
+    _sign(
+        "nccl_timeout",
+        ("watchdog", "collective", "timeout"),
+        r"watchdog caught collective operation timeout|collective operation timeout: WorkNCCL|some NCCL operations have failed or timed out",
+        proof=True,
+    ),
+    _sign(
+        "wrong_interface",
+        ("interface", "address for", "connectfullmesh", "socket interface"),
+        r"unable to find (?:address|interface)|no (?:such )?(?:socket )?(?:network )?interface.{0,40}(?:found|match)?"
+        r"|(?:network )?interface .{0,40}(?:not found|does not exist)|connectFullMesh failed",
+        hint="",
+    ),
+    _sign(
+        "wrong_interface",
+        ("docker", "bridge", "using [0]", "bootstrap", "lo:127"),
+        r"(?:NET/\w+|Bootstrap) ?: Using (?:\[0\])?(?:docker\w*|br-\w+|virbr\w*|veth\w*|cni\w*|lo)(?::|\b)",
+        "weak",
+    ),
+    _sign(
+        "wrong_interface",
+        ("172.17.", "127.0."),
+        r"(?:connect|remote|peer).{0,80}(?:172\.17\.\d|127\.0\.[01]\.1).{0,80}(?:refused|timed out|no route|failed)|(?:refused|timed out"
+        r"|no route).{0,80}(?:172\.17\.\d|127\.0\.[01]\.1)",
+        "weak",
+    ),
     _sign("rendezvous_timeout", "cannot be retrieved", r"network addresses of .{0,200} cannot be retrieved"),
-    _sign("rendezvous_timeout", ("timed out", "clients joined", "rendezvous", "timeout"),
-          r"client socket has timed out after|timed out after .{0,60}waiting for clients|\d+/\d+ clients joined|rendezvous.{0,60}(?:timed? ?out|timeout|failed)"
-          r"|wait timeout after \d+ ?ms, keys|store.{0,40}timed? ?out|failed to connect to .{0,80}:\d+.{0,40}timed out"),
-    _sign("port_in_use", ("errno 98", "eaddrinuse", "in use", "is not available in", "failed to listen", "errno 48"),
-          r"\[Errno (?:98|48)\].{0,200}|EADDRINUSE|address already in use|port (?:\d+ )?is already (?:in use|used)|bootstrap_port \d+ is already in use"
-          r"|at (?P<number>\d+) is not available in \d+ seconds|server socket has failed to listen|could not bind|failed to bind", proof=True),
+    _sign(
+        "rendezvous_timeout",
+        ("timed out", "clients joined", "rendezvous", "timeout"),
+        r"client socket has timed out after|timed out after .{0,60}waiting for clients|\d+/\d+ clients joined|rendezvous.{0,60}(?:timed? ?out|timeout|failed)"
+        r"|wait timeout after \d+ ?ms, keys|store.{0,40}timed? ?out|failed to connect to .{0,80}:\d+.{0,40}timed out",
+    ),
+    _sign(
+        "port_in_use",
+        ("errno 98", "eaddrinuse", "in use", "is not available in", "failed to listen", "errno 48"),
+        r"\[Errno (?:98|48)\].{0,200}|EADDRINUSE|address already in use|port (?:\d+ )?is already (?:in use|used)|bootstrap_port \d+ is already in use"
+        r"|at (?P<number>\d+) is not available in \d+ seconds|server socket has failed to listen|could not bind|failed to bind",
+        proof=True,
+    ),
     _sign("port_in_use", "in use", r"port (?P<number>\d+) is in use", "weak"),
-    _sign("nccl_error", ("ibv_reg_mr", "memlock", "cannot allocate memory"), r"ibv_reg_mr.{0,80}(?:failed|cannot allocate)|memlock", "weak", hint=_MEMLOCK_HINT),
-    _sign("nccl_error", ("shared memory segment", "/dev/shm"), r"(?:creating|opening|extending|open) shared memory (?:segment|object)|/dev/shm/nccl\S*.{0,60}(?:no space|failed)", "weak", hint=_SHM_HINT),
-    _sign("peer_lost", ("ncclremoteerror", "exiting prematurely", "remote process"), r"ncclRemoteError|remote process (?:has )?exit|connection closed by remote peer", "weak"),
-    _sign("nccl_error", ("nccl", "distbackenderror"),
-          r"DistBackendError|NCCL error|nccl(?:SystemError|InternalError|UnhandledCudaError|InvalidUsage|InvalidArgument)|NCCL communicator was aborted"),
+    _sign(
+        "nccl_error",
+        ("ibv_reg_mr", "memlock", "cannot allocate memory"),
+        r"ibv_reg_mr.{0,80}(?:failed|cannot allocate)|memlock",
+        "weak",
+        hint=_MEMLOCK_HINT,
+    ),
+    _sign(
+        "nccl_error",
+        ("shared memory segment", "/dev/shm"),
+        r"(?:creating|opening|extending|open) shared memory (?:segment|object)|/dev/shm/nccl\S*.{0,60}(?:no space|failed)",
+        "weak",
+        hint=_SHM_HINT,
+    ),
+    _sign(
+        "peer_lost",
+        ("ncclremoteerror", "exiting prematurely", "remote process"),
+        r"ncclRemoteError|remote process (?:has )?exit|connection closed by remote peer",
+        "weak",
+    ),
+    _sign(
+        "nccl_error",
+        ("nccl", "distbackenderror"),
+        r"DistBackendError|NCCL error|nccl(?:SystemError|InternalError|UnhandledCudaError|InvalidUsage|InvalidArgument)|NCCL communicator was aborted",
+    ),
     _sign("nccl_error", "nccl warn", r"NCCL WARN(?!.{0,80}(?:plugin|libnccl-net|libnccl-tuner|libnccl-env|libibverbs))", "weak"),
-    _sign("peer_lost", ("connection", "recvvalue", "broken pipe", "no route to host", "lost connection", "heartbeat"),
-          r"connection (?:was )?(?:reset|closed|aborted) by (?:remote )?peer|recvValue failed|no route to host|broken pipe|failed to recv, got 0 bytes|heartbeat monitor timed out|lost connection to (?:rank|peer|node)", "weak"),
+    _sign(
+        "peer_lost",
+        ("connection", "recvvalue", "broken pipe", "no route to host", "lost connection", "heartbeat"),
+        r"connection (?:was )?(?:reset|closed|aborted) by (?:remote )?peer|recvValue failed|no route to host|broken pipe"
+        r"|failed to recv, got 0 bytes|heartbeat monitor timed out|lost connection to (?:rank|peer|node)",
+        "weak",
+    ),
 )
 
 SERVER = (
     _sign("watchdog", "watchdog timeout", r"(?<!soft )watchdog timeout ?\((?!.{0,200}soft ?= ?True)", proof=True),
-    _sign("watchdog", "watchdog", r"(?:scheduler|detokenizer|tokenizer)\w* watchdog.{0,60}(?:timed out|timeout)(?!.{0,200}soft ?= ?True)", proof=True),
-    _sign("scheduler_crashed", ("crashed with exit code", "died during initialization", "initialization failed", "crashed with signal"),
-          r"subprocess \S+ (?:\(pid=\d+\) )?crashed with (?:exit code|signal) ?(?P<exit>-?\d+)?|(?:scheduler|detokenizer|worker)\S*(?: \S+)? died during initialization(?:.{0,20}exit code: ?(?P<exit2>-?\d+))?"
-          r"|initialization failed\. please see the error messages above", "doom", True),
-    _sign("scheduler_crashed", ("device-side assert", "illegal memory", "launch failure", "misaligned", "illegal instruction"),
-          r"CUDA error: (?:device-side assert|an illegal (?:memory|instruction)|unspecified launch failure|misaligned address)|illegal memory access was encountered"),
-    _sign("scheduler_crashed", ("segmentation fault", "fatal python error", "terminate called", "aborted", "core dumped"),
-          r"fatal python error: |segmentation fault|terminate called (?:after|without)|\(core dumped\)", proof=True),
-    _sign("scheduler_crashed", ("segfault at", "dumped core", "general protection"),
-          r"(?:sglang|python|pt_)\S*\[\d+\]: segfault at|process \d+ \((?:sglang|python|pt_)[^)]{0,64}\).{0,60}dumped core|traps: (?:sglang|python)", "weak", sources=("kernel", "systemd")),
+    _sign(
+        "watchdog", "watchdog", r"(?:scheduler|detokenizer|tokenizer)\w* watchdog.{0,60}(?:timed out|timeout)(?!.{0,200}soft ?= ?True)", proof=True
+    ),
+    _sign(
+        "scheduler_crashed",
+        ("crashed with exit code", "died during initialization", "initialization failed", "crashed with signal"),
+        r"subprocess \S+ (?:\(pid=\d+\) )?crashed with (?:exit code|signal) ?(?P<exit>-?\d+)?|(?:scheduler|detokenizer"
+        r"|worker)\S*(?: \S+)? died during initialization(?:.{0,20}exit code: ?(?P<exit2>-?\d+))?"
+        r"|initialization failed\. please see the error messages above",
+        "doom",
+        True,
+    ),
+    _sign(
+        "scheduler_crashed",
+        ("device-side assert", "illegal memory", "launch failure", "misaligned", "illegal instruction"),
+        r"CUDA error: (?:device-side assert|an illegal (?:memory|instruction)|unspecified launch failure|misaligned address)"
+        r"|illegal memory access was encountered",
+    ),
+    _sign(
+        "scheduler_crashed",
+        ("segmentation fault", "fatal python error", "terminate called", "aborted", "core dumped"),
+        r"fatal python error: |segmentation fault|terminate called (?:after|without)|\(core dumped\)",
+        proof=True,
+    ),
+    _sign(
+        "scheduler_crashed",
+        ("segfault at", "dumped core", "general protection"),
+        r"(?:sglang|python|pt_)\S*\[\d+\]: segfault at|process \d+ \((?:sglang|python|pt_)[^)]{0,64}\).{0,60}dumped core|traps: (?:sglang|python)",
+        "weak",
+        sources=("kernel", "systemd"),
+    ),
     _sign("", ("sigquit", "child failed"), r"received sigquit from a child|SIGQUIT received|it usually means (?:one|the) child failed", "doom", True),
 )
 
 NODE = (
-    _sign("disk_full", ("errno 28", "no space left", "quota exceeded", "errno 122"), r"\[Errno (?:28|122)\]|no space left on device|disk quota exceeded", sources=("unit", "systemd")),
-    _sign("cache_not_writable", ("permission denied", "read-only file system", "errno 13", "errno 30", "not writable", "cannot create"),
-          r"(?:permission denied|read-only file system|not writable|cannot create)[^/~]{0,60}(?P<path>[~/][^'\"\s]{0,400}(?:cache|triton|inductor|flashinfer|deep_gemm|torch_extensions|\.nv|\.config|\.local|/tmp)[^'\"\s]{0,300})"
-          r"|(?P<path2>[~/][^'\"\s]{0,400}cache[^'\"\s]{0,300})['\"]? (?:is )?not writable"),
-    _sign("no_permission", ("permission denied", "errno 13", "errno 1]", "read-only file system", "operation not permitted", "errno 30"),
-          r"^(?:\S+\.)?(?:PermissionError|OSError)\b.{0,40}(?:permission denied|not permitted|read-only)[^/~]{0,20}(?P<path>[~/][^'\"\s]{0,600})?|\[Errno (?:1|13|30)\]|permission denied: "),
+    _sign(
+        "disk_full",
+        ("errno 28", "no space left", "quota exceeded", "errno 122"),
+        r"\[Errno (?:28|122)\]|no space left on device|disk quota exceeded",
+        sources=("unit", "systemd"),
+    ),
+    _sign(
+        "cache_not_writable",
+        ("permission denied", "read-only file system", "errno 13", "errno 30", "not writable", "cannot create"),
+        r"(?:permission denied|read-only file system|not writable|cannot create)[^/~]{0,60}(?P<path>[~/][^'\"\s]{0,400}(?:cache|triton"
+        r"|inductor|flashinfer|deep_gemm|torch_extensions|\.nv|\.config|\.local|/tmp)[^'\"\s]{0,300})"
+        r"|(?P<path2>[~/][^'\"\s]{0,400}cache[^'\"\s]{0,300})['\"]? (?:is )?not writable",
+    ),
+    _sign(
+        "no_permission",
+        ("permission denied", "errno 13", "errno 1]", "read-only file system", "operation not permitted", "errno 30"),
+        r"^(?:\S+\.)?(?:PermissionError|OSError)\b.{0,40}(?:permission denied|not permitted"
+        r"|read-only)[^/~]{0,20}(?P<path>[~/][^'\"\s]{0,600})?|\[Errno (?:1|13|30)\]|permission denied: ",
+    ),
 )
 
 SIGNATURES: tuple[Signature, ...] = (*SIZES, *SERVER, *MEMORY, *GPU, *MODEL, *NETWORK, *NODE, *RULES)
@@ -216,8 +501,24 @@ SIGNATURES: tuple[Signature, ...] = (*SIZES, *SERVER, *MEMORY, *GPU, *MODEL, *NE
 # Lines that hold words of the signatures and mean no harm.
 NOISE = re.compile(
     r"ignore import error|\bis deprecated\b|deprecat(?:ed|ion)|\w+Warning: |warnings\.warn|\bRLIMIT_|will be ignored|falling back|fall back|fallback"
-    r"|retrying in|trying (?:another|the next|next|port)|\bretry(?:ing)?\b|\"(?:GET|POST|HEAD|PUT|DELETE|OPTIONS) \S+ HTTP/[\d.]+\" \d{3}|Receive: obj=|Finish: obj=|GenerateReqInput\("
+    r"|retrying in|trying (?:another|the next|next|port)|\bretry(?:ing)?\b|\"(?:GET|POST|HEAD|PUT|DELETE|OPTIONS) \S+ HTTP/[\d.]+\" \d{3}"
+    r"|Receive: obj=|Finish: obj=|GenerateReqInput\("
     r"|can not initialize OpenAIServing|health check failed\. server couldn't get a response|exception ignored in|should dump|\[W\d{3}[\d:. ]*"
-    r"|using default MoE kernel config|OpenAI Responses API|incompatible with overlap schedule|possible solutions:|^\d\. ", re.IGNORECASE)
+    r"|using default MoE kernel config|OpenAI Responses API|incompatible with overlap schedule|possible solutions:|^\d\. ",
+    re.IGNORECASE,
+)
 # Of the noise, what is worth telling beside a healthy start.
 WORTH_TELLING = re.compile(r"\bis deprecated\b|deprecated[.:]|NCCL WARN|is not compatible with the current PyTorch", re.IGNORECASE)
+
+# A cheap first look: a line without any of these words matches no signature. None has a digit, so that it holds for all lines alike.
+# fmt: off
+TRIGGERS = (
+    "error", "exception", "deprecat", "traceback", "fail", "fatal", "memory", "kill", "oom", "timed out", "timeout", "sigquit", "crash",
+    "died", "divisible", "make sure", "in use", "denied", "no such", "not found", "cannot", "can't", "could", "mismatch", "bound to", "xid",
+    "fallen", "reject", "unable", "peer", "nccl", "errno", "no space", "dumped", "abort", "terminate", "retries", "gated", "trust",
+    "architecture", "not available", "undefined", "kernel image", "segfault", "[-h]", "using", "compiler", "driver", "is not", "does not",
+    "must", "should", "reset", "initialized", "offline", "segmentation", "ptx", "apability", "authorized", "forbidden", "quota",
+    "read-only", "permitted", "unreachable", "interface", "ninja", "nvcc", "ecc", "require", "awaiting", "expired", "restricted",
+    "unsupported", "unrecognized", "broken", "no route",
+)
+# fmt: on

@@ -12,19 +12,11 @@ from typing import Any, Iterable
 from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, shape, split
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import GENERIC, LONGEST, STRENGTH, Context, Finding, Line, finding, match
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
-from ansible_collections.gpuops.sglang.plugins.module_utils._signature_table import NOISE, WORTH_TELLING
+from ansible_collections.gpuops.sglang.plugins.module_utils._signature_table import NOISE, TRIGGERS, WORTH_TELLING
 from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import Traceback, Tracebacks, is_exception
 
 _FINDINGS_KEPT = 400
 _WARNINGS_KEPT = 20
-# A cheap first look: a line without any of these words matches no signature. None has a digit, so that it holds for all lines alike.
-_TRIGGERS = (
-    "error", "exception", "deprecat", "traceback", "fail", "fatal", "memory", "kill", "oom", "timed out", "timeout", "sigquit", "crash", "died", "divisible", "make sure",
-    "in use", "denied", "no such", "not found", "cannot", "can't", "could", "mismatch", "bound to", "xid", "fallen", "reject", "unable", "peer", "nccl", "errno", "no space",
-    "dumped", "abort", "terminate", "retries", "gated", "trust", "architecture", "not available", "undefined", "kernel image", "segfault", "[-h]", "using", "compiler",
-    "driver", "is not", "does not", "must", "should", "reset", "initialized", "offline", "segmentation", "ptx", "apability", "authorized", "forbidden", "quota", "read-only",
-    "permitted", "unreachable", "interface", "ninja", "nvcc", "ecc", "require", "awaiting", "expired", "restricted", "unsupported", "unrecognized", "broken", "no route",
-)
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
 _PROXY = re.compile(r"Response \[(?:403|407|511)\]|Response \[50[234]\].{0,300}<html|proxy|tunnel connection failed", re.IGNORECASE)
 # Codes that a failed first request of the server itself may look like; the true cause then is the request.
@@ -102,7 +94,7 @@ class Diagnosis:
         lowered = text.lower()
         if entry.source != "unit":
             self._take_line(line)
-        elif not any(word in lowered for word in _TRIGGERS):
+        elif not any(word in lowered for word in TRIGGERS):
             self._find_dull(shape_of_line)
         elif not self._take_unit_line(line):
             self._find_dull(shape_of_line)
@@ -232,7 +224,10 @@ class Diagnosis:
     def _twin(self, found: Finding) -> Finding | None:
         """The same line, of another rank or run."""
         wanted = shape(found.line)
-        return next((item for item in self.findings if item is not found and not item.pending and item.code == found.code and shape(item.line) == wanted), None)
+        return next(
+            (item for item in self.findings if item is not found and not item.pending and item.code == found.code and shape(item.line) == wanted),
+            None,
+        )
 
     def _said_better_by(self, found: Finding) -> Finding | None:
         """The earlier finding of this run that the new one only says better."""

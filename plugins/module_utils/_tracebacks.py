@@ -14,13 +14,19 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._observation import 
 _KEPT = 64
 
 _HEADER = re.compile(
-    r"(?P<head>\w*(?:Scheduler|Manager|Controller|Worker|Engine|Process) hit an exception|initialization failed\. ?warmup error)(?:: ?(?P<rest>.*))?$|^(?P<plain>Traceback(?: \(most recent call last\))?:?(?: \.\.\.)?$)", re.IGNORECASE)
-_HARMLESS = re.compile(r"exception in ASGI application|task exception was never retrieved|exception ignored in|ignore import error|exception in callback", re.IGNORECASE)
+    r"(?P<head>\w*(?:Scheduler|Manager|Controller|Worker|Engine|Process) hit an exception"
+    r"|initialization failed\. ?warmup error)(?:: ?(?P<rest>.*))?$|^(?P<plain>Traceback(?: \(most recent call last\))?:?(?: \.\.\.)?$)",
+    re.IGNORECASE,
+)
+_HARMLESS = re.compile(
+    r"exception in ASGI application|task exception was never retrieved|exception ignored in|ignore import error|exception in callback", re.IGNORECASE
+)
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _FRAME = re.compile(r"^\s+\S|^\^+$|^File \"|^\.\.\.$|^\[Previous line repeated")
 _ANY_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]{0,120}(?::\s|:$|$)")
 _EXCEPTION = re.compile(
-    r"^(?:-\s)?(?:(?:[A-Za-z_]\w{0,60}(?:\.|::)){0,8}[A-Z]\w{0,80}(?:Error|Exception|Exit|Interrupt|OutOfResources|Timeout|Failure)|Exception)\b(?::|$)")
+    r"^(?:-\s)?(?:(?:[A-Za-z_]\w{0,60}(?:\.|::)){0,8}[A-Z]\w{0,80}(?:Error|Exception|Exit|Interrupt|OutOfResources|Timeout|Failure)|Exception)\b(?::|$)"
+)
 
 
 def is_exception(body: str) -> bool:

@@ -15,11 +15,23 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._signatures import D
 from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import Run, UnitWatch
 
 _STATUS = re.compile(r"status=(\d+)/(\w+)")
-_STEP_LINE = (r"failed at step|requested working directory|failed to (?:locate|execute|set up|determine|load|open|create|drop|change)", r"status=2\d\d/")
+_STEP_LINE = (
+    r"failed at step|requested working directory|failed to (?:locate|execute|set up|determine|load|open|create|drop|change)",
+    r"status=2\d\d/",
+)
 _END_LINE = (r"main process exited", r"control process exited", r"failed with result", r"deactivated successfully")
 _GENERIC = ("scheduler_crashed", "exited", "killed_unknown")
 # What a restart cannot heal: such an end is told at once, however many restarts the wait would allow.
-HOPELESS = ("bad_flags", "missing_cuda_lib", "no_kernel_for_arch", "driver_too_old", "driver_mismatch", "driver_missing", "model_auth_missing", "model_auth_denied")
+HOPELESS = (
+    "bad_flags",
+    "missing_cuda_lib",
+    "no_kernel_for_arch",
+    "driver_too_old",
+    "driver_mismatch",
+    "driver_missing",
+    "model_auth_missing",
+    "model_auth_denied",
+)
 
 
 def make(code: str, words: dict[str, str], line: str = "", rank: str = "", hint: str = "", seen: int = 1, time_us: int = 0) -> Cause:
@@ -76,16 +88,19 @@ def of_never_started(words: dict[str, str]) -> Cause:
 def of_crash_loop(diagnosis: Diagnosis, watch: UnitWatch, words: dict[str, str]) -> Cause:
     found = diagnosis.best()
     count = watch.restarts
-    told = {**words, "restarts": f" ({count} restart{'s' if count != 1 else ''} during the wait)", "inner_hint": "Read the lines before each end in the unit's journal."}
+    told = {
+        **words,
+        "restarts": f" ({count} restart{'s' if count != 1 else ''} during the wait)",
+        "inner_hint": "Read the lines before each end in the unit's journal.",
+    }
     if found is None:
         item = watch.line(*_END_LINE)
         return make("crash_loop", told, item["text"] or _any_end_line(watch), seen=count)
     inner = of_finding(found, words) if found.code in CAUSES and found.code != "exited" else None
     seen = max(len(found.runs), 1)
-    told["inner"] = f", each time with the same error, seen {seen} times" if seen > 1 else ""
+    told["inner"] = f"The same error was seen {seen} times. " if seen > 1 else ""
     if inner is not None:
-        told["inner"] += f": {inner.summary.rstrip('.')}"
-        told["inner_hint"] = inner.hint
+        told["inner_hint"] = f"{inner.summary} {inner.hint}"
     return make("crash_loop", told, found.line, found.rank, seen=seen, time_us=found.time_us)
 
 
@@ -94,7 +109,7 @@ def of_zombie(found: Finding | None, words: dict[str, str]) -> Cause:
     if found is None:
         return make("engine_dead", words)
     inner = of_finding(found, words)
-    hint = "" if found.code in _GENERIC else f"{inner.summary} {inner.hint}"
+    hint = "" if found.code in _GENERIC else f"Mend the first error of the rank that died, then restart the unit: {inner.summary} {inner.hint}"
     return make("engine_dead", words, found.line, found.rank, hint, found.seen, found.time_us)
 
 
@@ -130,7 +145,12 @@ def _unit_exec(watch: UnitWatch, step: tuple[int, str], words: dict[str, str]) -
 def _timed_out(watch: UnitWatch, run: Run, words: dict[str, str]) -> Cause:
     item = watch.line(r"start\S* operation timed out|start-pre|start-post|start timed out")
     if item["text"] and not watch.stop_timed_out:
-        return make("exited", {**words, "how": " because systemd's start limit ran out", "why": ""}, item["text"], hint="Raise TimeoutStartSec= or see what ExecStartPre= waits for.")
+        return make(
+            "exited",
+            {**words, "how": " because systemd's start limit ran out", "why": ""},
+            item["text"],
+            hint="Raise TimeoutStartSec= or see what ExecStartPre= waits for.",
+        )
     item = watch.line(r"timed out", r"killing process", r"failed with result")
     return make("stop_timeout", words, item["text"], time_us=item["time_us"])
 
@@ -168,4 +188,12 @@ def _unexplained(watch: UnitWatch, run: Run, found: Finding | None, words: dict[
     if found is None:
         hint = _STATUS_HINTS.get(run.exit_status or 0, "") if run.exit_code == "exited" else ""
         return make("exited", told, last_line or item["text"], hint=hint, time_us=0 if last_line else item["time_us"])
-    return make("exited", {**told, **found.words}, found.line, found.rank, "Mend the error in the line; the traceback stands above it in the journal.", found.seen, found.time_us)
+    return make(
+        "exited",
+        {**told, **found.words},
+        found.line,
+        found.rank,
+        "Mend the error in the line; the traceback stands above it in the journal.",
+        found.seen,
+        found.time_us,
+    )

@@ -14,7 +14,14 @@ QUICK_PACE = 0.25  # seconds between looks at /ready while the server warms up
 QUICK_FOR = 60.0  # that long, then wait_sleep
 FLAG_TIMEOUT = 5.0  # /ready and /v1/models answer at once or not at all
 # A bad answer counts when it was given so often over so many seconds, while the server said that it was ready.
-PERSISTENT = {"auth": (2, 1.0), "wrong_model": (2, 2.0), "not_our_server": (3, 6.0), "refused_token": (3, 5.0), "broken_token": (3, 10.0), "silent_token": (3, 60.0)}
+PERSISTENT = {
+    "auth": (2, 1.0),
+    "wrong_model": (2, 2.0),
+    "not_our_server": (3, 6.0),
+    "refused_token": (3, 5.0),
+    "broken_token": (3, 10.0),
+    "silent_token": (3, 60.0),
+}
 _SHOWN = 80
 
 

@@ -55,7 +55,10 @@ class Peers:
         return None
 
     def dump(self) -> dict[str, Any]:
-        return {"states": {name: asdict(state) for name, state in self.states.items()}, "read": {name: item.dump() for name, item in self._read.items()}}
+        return {
+            "states": {name: asdict(state) for name, state in self.states.items()},
+            "read": {name: item.dump() for name, item in self._read.items()},
+        }
 
     def restore(self, kept: dict[str, Any]) -> None:
         self.states = {name: UnitState(**state) for name, state in kept["states"].items()}
@@ -71,9 +74,9 @@ def _ended(state: UnitState) -> bool:
 
 
 def gpu_holders(data: Any) -> str:
-    """Who holds GPU memory, from whatever shape nvidia-smi's answer was passed in: ": pid 4711 python3, 100998 MiB, user svc"."""
+    """Who holds GPU memory, from whatever shape nvidia-smi's answer was passed in: " (pid 4711 python3, 100998 MiB, user svc)"."""
     rows = [row for row in map(_holder, _rows(data)) if row]
-    return ": " + "; ".join(rows[:4]) if rows else ""
+    return " (" + "; ".join(rows[:4]) + ")" if rows else ""
 
 
 def _rows(data: Any) -> Iterable[Any]:

@@ -14,8 +14,27 @@ _TAIL = 200
 _TIMELINE = 200
 _SHOWN = 400  # characters of a context line
 _DOING = {
-    "process": "starting the process", "download": "downloading", "distributed": "connecting the ranks", "weights": "loading", "kv_cache": "allocating the KV cache",
-    "graphs": "capturing graphs", "bind": "opening the port", "warmup": "warming up", "ready": "ready",
+    "process": "starting the process",
+    "download": "downloading",
+    "distributed": "connecting the ranks",
+    "weights": "loading",
+    "kv_cache": "allocating the KV cache",
+    "graphs": "capturing graphs",
+    "bind": "opening the port",
+    "warmup": "warming up",
+    "ready": "ready",
+}
+
+_LOOK_AT = {
+    "process": "look at the last line, at ExecStartPre= and at what the imports read (a slow or missing network file system)",
+    "download": "look at the route to the hub (HTTPS_PROXY), at the disk, or serve a local copy",
+    "distributed": "an NCCL_P2P_LEVEL too high for the board (IOMMU, ACS) hangs so, try NCCL_P2P_DISABLE=1 and NCCL_DEBUG=INFO; look for a rank that died",
+    "weights": "look at the file system of the model (iostat, the mount, the network) and at the memory of the host",
+    "kv_cache": "look at the GPUs (nvidia-smi) and for a rank that stands still (py-spy dump)",
+    "graphs": "look whether kernels are being compiled (ninja, nvcc, ptxas run) or a collective hangs (GPUs at 100 %, NCCL_P2P_LEVEL)",
+    "bind": "look at the last line and at who owns the port (ss -ltnp)",
+    "warmup": "look whether kernels are being compiled, at NO_PROXY in the unit, and for a rank that stands still (py-spy dump)",
+    "ready": "look at the last line",
 }
 
 
@@ -64,7 +83,7 @@ class Story:
             places = [place for place, line in enumerate(lines) if wanted and line.strip() == wanted]
             if places:
                 start = max(places[0] - count // 3, 0)
-                return lines[start:start + count]
+                return lines[start : start + count]
         return self.tail[-count:]
 
     def silence(self, start: str, phases: Phases, answers: str, moving: bool, unit: UnitState) -> Cause:
@@ -81,7 +100,7 @@ class Story:
         elif answers:
             hint = f"Last seen: {answers}; look into the unit's journal for what it waits for."
         else:
-            hint = f"It hangs in phase {phases.phase}; look at the last line, at the GPUs (nvidia-smi) and at the disk or network it reads from."
+            hint = f"It hangs while {doing}: {_LOOK_AT[phases.phase]}."
         return Cause("", summary + ".", self.last_step or (self.tail[-1] if self.tail else ""), hint=hint)
 
     def dump(self) -> dict[str, Any]:

@@ -13,9 +13,11 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._observation import 
 
 SETTLE = 2.0  # seconds that a unit found failed at the first look may take to begin the start we wait for
 NEVER_STARTED = 10.0  # seconds that a unit which never ran may stay so
-_SIGTERM = ("15", "TERM")
+_SIGTERM = 15
 
-_ENDED_LINE = re.compile(r"main process exited|control process exited|failed with result|deactivated successfully|start request repeated too quickly", re.IGNORECASE)
+_ENDED_LINE = re.compile(
+    r"main process exited|control process exited|failed with result|deactivated successfully|start request repeated too quickly", re.IGNORECASE
+)
 _STOPPING_LINE = re.compile(r"^(?:\S+: )?stopp(?:ing|ed) ", re.IGNORECASE)
 _STOP_TIMED_OUT = re.compile(r"state '?(?:final-|stop-)\S* timed out|stop-(?:sigterm|post|sigkill)\S* timed out|stopping timed out", re.IGNORECASE)
 _MISSING_LINE = re.compile(r"unit \S+ (?:could not be found|not found|does not exist)|failed to (?:start|load) .{0,200}not found", re.IGNORECASE)
@@ -29,6 +31,7 @@ class Run:
     invocation: str
     began: float
     pid: int = 0
+    restarts: int = 0  # systemd's counter when it began
     ended: float | None = None
     exit_code: str = ""
     exit_status: int | None = None
@@ -94,7 +97,7 @@ class UnitWatch:
         """Find the run that this wait is about; an end that was there before us may be an earlier start's."""
         living = state.active_state in ("active", "activating", "reloading", "refreshing")
         if living and (state.sub_state != "auto-restart" or self.stale_since is None):
-            self.runs.append(Run(state.invocation_id, now, state.main_pid))
+            self.runs.append(Run(state.invocation_id, now, state.main_pid, state.restarts))
             self.restarts_before = state.restarts
             self.stale_since = None
             return True
@@ -122,7 +125,7 @@ class UnitWatch:
         if self._is_new_run(state, run):
             if run.ended is None:
                 self._end(run, now, before if before.exit_code else UnitState(result="", restarts=before.restarts))
-            run = Run(state.invocation_id, now, state.main_pid)
+            run = Run(state.invocation_id, now, state.main_pid, state.restarts)
             self.runs.append(run)
             self.stopping_since = None
         if state.main_pid:
@@ -137,12 +140,14 @@ class UnitWatch:
                 run.stop_asked = now
 
     def _is_new_run(self, state: UnitState, run: Run) -> bool:
-        alive = bool(state.main_pid) or state.active_state in ("active", "activating") and state.sub_state not in ("auto-restart", "auto-restart-queued")
-        if state.invocation_id and run.invocation:
-            return state.invocation_id != run.invocation
+        alive = (
+            bool(state.main_pid) or state.active_state in ("active", "activating") and state.sub_state not in ("auto-restart", "auto-restart-queued")
+        )
+        if state.invocation_id and run.invocation and state.invocation_id != run.invocation:
+            return True
         if run.ended is not None:
             return alive and state.active_state in ("active", "activating")
-        return bool(state.main_pid and run.pid and state.main_pid != run.pid)
+        return bool(state.main_pid and run.pid and state.main_pid != run.pid and state.restarts > run.restarts)
 
     def _has_ended(self, state: UnitState) -> bool:
         if state.active_state in ("failed", "inactive"):
@@ -176,6 +181,11 @@ class UnitWatch:
         elif _ENDED_LINE.search(text) and run.end_line_at is None:
             run.end_line_at = now
 
+    def was_told_to_stop(self, now: float) -> None:
+        """The server itself has logged a SIGTERM."""
+        if self.run is not None and self.run.stop_asked is None:
+            self.run.stop_asked = now
+
     def line(self, *patterns: str) -> dict[str, Any]:
         """The first of systemd's lines in the last run that holds a pattern; earlier patterns are better ones."""
         for pattern in patterns:
@@ -191,7 +201,7 @@ class UnitWatch:
         return self.state.active_state in ("failed", "inactive")
 
     def stopped_by_somebody(self, run: Run) -> bool:
-        if run.exit_code == "killed" and str(run.exit_status) in _SIGTERM:
+        if run.exit_code == "killed" and run.exit_status == _SIGTERM or run.exit_code == "exited" and run.exit_status == 128 + _SIGTERM:
             return True
         clean = run.result in ("success", "") and run.exit_code in ("", "exited") and not run.exit_status
         return run.stop_asked is not None and clean

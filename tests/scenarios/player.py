@@ -38,7 +38,9 @@ EPOCH_US = 1767607200 * 1_000_000  # 2026-01-05 10:00:00 UTC is script second 0
 _LOOPS = 2_000_000
 _UNIT_IN_TEXT = re.compile(r"^([\w@:.\\-]+\.service)(?:: |$)")
 _UNIT_NAMED = re.compile(r"\b([\w@:.\\-]+\.service)\b")
-_FROM_SYSTEMD = re.compile(r"^(?:Start(?:ed|ing)|Stopp(?:ed|ing)|Failed to start|Suppressed \d+ messages|State '|Scheduled restart|Unit \S+\.service )")
+_FROM_SYSTEMD = re.compile(
+    r"^(?:Start(?:ed|ing)|Stopp(?:ed|ing)|Failed to start|Suppressed \d+ messages|State '|Scheduled restart|Unit \S+\.service )"
+)
 _GENERATION = ("/v1/completions", "/v1/chat/completions", "/generate")
 _SECRET_NAME = re.compile(r"key|token|password|secret", re.IGNORECASE)
 
@@ -82,8 +84,16 @@ class World:
         if active in ("not-found", "masked"):
             load, active = active, "inactive"
         return _observation.UnitState(
-            load_state=load, active_state=active, sub_state=str(told.get("S") or ""), result=str(told.get("R") or "success"), restarts=int(told.get("N") or 0),
-            exit_code=code, exit_status=int(number.group()) if number else None, main_pid=int(told.get("P") or 0), invocation_id=str(told.get("I") or ""))
+            load_state=load,
+            active_state=active,
+            sub_state=str(told.get("S") or ""),
+            result=str(told.get("R") or "success"),
+            restarts=int(told.get("N") or 0),
+            exit_code=code,
+            exit_status=int(number.group()) if number else None,
+            main_pid=int(told.get("P") or 0),
+            invocation_id=str(told.get("I") or ""),
+        )
 
     def journal(self, now: float, lines: list[Any]) -> list[Any]:
         entries = []
@@ -292,13 +302,27 @@ def _options(scenario: dict[str, Any]) -> Any:
     told = scenario.get("vars") or {}
     first = {key: value for key, value in told.items() if value is not None}
     options = _readiness.WaitOptions(
-        unit=_unit_name(scenario), port=int(first.get("port", 30000)), model=str(first.get("served_model_name", first.get("model", "demo-model"))),
-        api_key_given=bool(first.get("api_key")), version=str(first.get("version", "")), wait_timeout=float(scenario.get("budget", first.get("wait_timeout", 1800))),
-        restart_limit=int(first.get("restart_limit_during_wait", first.get("restart_limit", 0))), nnodes=int(first.get("nnodes", 1)), node_rank=int(first.get("node_rank", 0)),
-        dist_init_addr=str(first.get("dist_init_addr", "")), error_patterns=first.get("error_patterns") or [], ready_query=str(first.get("ready_query", "")),
-        extend_while_progress=bool(first.get("extend_while_progress", False)), generate=bool(first.get("generate", True)), probe_timeout=float(first.get("probe_timeout", 25)),
-        wait_sleep=float(first.get("wait_sleep", 1)), journal_lines=int(first.get("journal_lines", 20)), invocation_id=str(first.get("invocation_id", "")),
-        usual_seconds=first.get("usual_seconds") or {}, secrets=tuple(_secrets(told)))
+        unit=_unit_name(scenario),
+        port=int(first.get("port", 30000)),
+        model=str(first.get("served_model_name", first.get("model", "demo-model"))),
+        api_key_given=bool(first.get("api_key")),
+        version=str(first.get("version", "")),
+        wait_timeout=float(scenario.get("budget", first.get("wait_timeout", 1800))),
+        restart_limit=int(first.get("restart_limit_during_wait", first.get("restart_limit", 0))),
+        nnodes=int(first.get("nnodes", 1)),
+        node_rank=int(first.get("node_rank", 0)),
+        dist_init_addr=str(first.get("dist_init_addr", "")),
+        error_patterns=first.get("error_patterns") or [],
+        ready_query=str(first.get("ready_query", "")),
+        extend_while_progress=bool(first.get("extend_while_progress", False)),
+        generate=bool(first.get("generate", True)),
+        probe_timeout=float(first.get("probe_timeout", 25)),
+        wait_sleep=float(first.get("wait_sleep", 1)),
+        journal_lines=int(first.get("journal_lines", 20)),
+        invocation_id=str(first.get("invocation_id", "")),
+        usual_seconds=first.get("usual_seconds") or {},
+        secrets=tuple(_secrets(told)),
+    )
     stall = scenario.get("no_progress_limit", first.get("stall_timeout"))
     if stall is not None:
         options.stall_timeout = float(stall)

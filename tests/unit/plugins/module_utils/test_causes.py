@@ -15,8 +15,22 @@ PAGE = (Path(__file__).resolve().parents[4] / "docs" / "causes.md").read_text(en
 def test_every_code_stands_in_the_catalogue_with_its_sentences():
     for code in CAUSES:
         row = next((line for line in PAGE.splitlines() if line.startswith(f"| `{code}` |")), "")
-        summary, hint = describe(code, {"inner_hint": "The remedy of the repeated error.", "step_hint": "What that step needs.", "unit": "UNIT", "number": "PORT", "found": "ONE",
-                                        "wanted": "ANOTHER", "address": "dist_init_addr", "graph_bs": "cuda_graph_max_bs_decode", "no_graphs": "cuda_graph_backend_decode: disabled"})
+        summary, hint = describe(
+            code,
+            {
+                "inner_hint": "The remedy of the repeated error.",
+                "step_hint": "What that step needs.",
+                "unit": "UNIT",
+                "number": "PORT",
+                "found": "ONE",
+                "wanted": "ANOTHER",
+                "address": "dist_init_addr",
+                    "peer": "NODE",
+                    "got": "SOMETHING",
+                "graph_bs": "cuda_graph_max_bs_decode",
+                "no_graphs": "cuda_graph_backend_decode: disabled",
+            },
+        )
         assert summary in row and hint in row, code
 
 

@@ -22,18 +22,21 @@ def texts(record):
     return [entry.text for entry in Decoder(UNIT).entries(record)]
 
 
-@pytest.mark.parametrize(("message", "expected"), [
-    ("one line", ["one line"]),
-    ("a\nb\n\nc\n", ["a", "b", "c"]),
-    ("  0% | 0/4\r 50% | 2/4\r100% | 4/4", ["  0% | 0/4", " 50% | 2/4", "100% | 4/4"]),
-    ("\x1b[1;33mdeprecated\x1b[0m \x1b]0;title\x07text", ["deprecated text"]),
-    ("nul\x00 and bell\x07", ["nul and bell"]),
-    ([99, 97, 102, 195, 169, 10, 255], ["caf\u00e9", "\ufffd"]),
-    (["first", "second"], ["first", "second"]),
-    (12, ["12"]),
-    ("    indented stays", ["    indented stays"]),
-    ("", []),
-])
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("one line", ["one line"]),
+        ("a\nb\n\nc\n", ["a", "b", "c"]),
+        ("  0% | 0/4\r 50% | 2/4\r100% | 4/4", ["  0% | 0/4", " 50% | 2/4", "100% | 4/4"]),
+        ("\x1b[1;33mdeprecated\x1b[0m \x1b]0;title\x07text", ["deprecated text"]),
+        ("nul\x00 and bell\x07", ["nul and bell"]),
+        ([99, 97, 102, 195, 169, 10, 255], ["caf\u00e9", "\ufffd"]),
+        (["first", "second"], ["first", "second"]),
+        (12, ["12"]),
+        ("    indented stays", ["    indented stays"]),
+        ("", []),
+    ],
+)
 def test_a_message_becomes_lines(message, expected):
     assert texts({"MESSAGE": message}) == expected
 
@@ -50,12 +53,15 @@ def test_lines_that_journald_suppressed_are_counted():
     assert decoder.dropped == 130
 
 
-@pytest.mark.parametrize(("record", "source"), [
-    ({"_PID": "4100", "_SYSTEMD_UNIT": UNIT}, "unit"),
-    ({"_PID": "1", "UNIT": UNIT}, "systemd"),
-    ({"_PID": "77", "UNIT": UNIT, "SYSLOG_IDENTIFIER": "(python3)"}, "systemd"),
-    ({"_TRANSPORT": "kernel"}, "kernel"),
-])
+@pytest.mark.parametrize(
+    ("record", "source"),
+    [
+        ({"_PID": "4100", "_SYSTEMD_UNIT": UNIT}, "unit"),
+        ({"_PID": "1", "UNIT": UNIT}, "systemd"),
+        ({"_PID": "77", "UNIT": UNIT, "SYSLOG_IDENTIFIER": "(python3)"}, "systemd"),
+        ({"_TRANSPORT": "kernel"}, "kernel"),
+    ],
+)
 def test_who_wrote_a_line(record, source):
     assert Decoder(UNIT).entries({"MESSAGE": "x", **record})[0].source == source
 
@@ -66,7 +72,16 @@ def test_systemds_lines_about_other_units_are_not_ours():
 
 def test_fields_and_cursor():
     decoder = Decoder(UNIT)
-    entry = decoder.entries({"MESSAGE": "x", "_PID": "4100", "_SYSTEMD_INVOCATION_ID": "i1", "__CURSOR": "s=1", "__REALTIME_TIMESTAMP": "17", "__MONOTONIC_TIMESTAMP": "5"})[0]
+    entry = decoder.entries(
+        {
+            "MESSAGE": "x",
+            "_PID": "4100",
+            "_SYSTEMD_INVOCATION_ID": "i1",
+            "__CURSOR": "s=1",
+            "__REALTIME_TIMESTAMP": "17",
+            "__MONOTONIC_TIMESTAMP": "5",
+        }
+    )[0]
     assert entry == Entry("x", "unit", "i1", 4100, 17, 5) and decoder.cursor == "s=1"
 
 
@@ -74,7 +89,7 @@ def test_records_cut_anywhere_are_put_together_again():
     stream = b"".join(json.dumps({"MESSAGE": f"line {number}"}).encode() + b"\n" for number in range(40))
     for size in (1, 3, 7, 64, 1000):
         decoder = Decoder(UNIT)
-        read = [entry.text for start in range(0, len(stream), size) for entry in decoder.feed(stream[start:start + size])]
+        read = [entry.text for start in range(0, len(stream), size) for entry in decoder.feed(stream[start : start + size])]
         assert read == [f"line {number}" for number in range(40)]
 
 
@@ -96,9 +111,35 @@ def test_a_huge_message_is_read_in_linear_time():
 
 
 _PARTS = (
-    "Traceback (most recent call last):", "  File \"x\", line 1", "ValueError: ", "[10:00:00 TP3] ", "Scheduler hit an exception: ", "CUDA out of memory", "\r", "\n", "\x1b[31m", "\x00",
-    "\ud800", "\u2028", "100% Completed | 3/3", "server_args=", "api_key='", "[rank1]:", "During handling of the above exception", "[" * 50, "0x7f", "Capture cuda graph failed: ", "\t" * 20,
-    "Load weight begin. avail mem=1..2.3 GB", "Xid (PCI:0000:81:00): 79", "Killed process 1 (sglang)", "\u0663\u0664%|", "port 99999 is in use", "{" * 30, "usage: x [-h]", "error: argument --x",
+    "Traceback (most recent call last):",
+    '  File "x", line 1',
+    "ValueError: ",
+    "[10:00:00 TP3] ",
+    "Scheduler hit an exception: ",
+    "CUDA out of memory",
+    "\r",
+    "\n",
+    "\x1b[31m",
+    "\x00",
+    "\ud800",
+    "\u2028",
+    "100% Completed | 3/3",
+    "server_args=",
+    "api_key='",
+    "[rank1]:",
+    "During handling of the above exception",
+    "[" * 50,
+    "0x7f",
+    "Capture cuda graph failed: ",
+    "\t" * 20,
+    "Load weight begin. avail mem=1..2.3 GB",
+    "Xid (PCI:0000:81:00): 79",
+    "Killed process 1 (sglang)",
+    "\u0663\u0664%|",
+    "port 99999 is in use",
+    "{" * 30,
+    "usage: x [-h]",
+    "error: argument --x",
 )
 
 
@@ -114,12 +155,27 @@ def _random_message(chance):
 def _random_journal(chance):
     lines = []
     for _record in range(chance.randrange(6)):
-        record = {name: chance.choice(["1", "4100", "kernel", UNIT, "i1", "i2", None, 5, [1, 2], {}, "", "9" * 30]) for name in
-                  chance.sample(["_PID", "UNIT", "_TRANSPORT", "INVOCATION_ID", "_SYSTEMD_INVOCATION_ID", "SYSLOG_IDENTIFIER", "__CURSOR", "N_DROPPED", "__REALTIME_TIMESTAMP"], 4)}
+        record = {
+            name: chance.choice(["1", "4100", "kernel", UNIT, "i1", "i2", None, 5, [1, 2], {}, "", "9" * 30])
+            for name in chance.sample(
+                [
+                    "_PID",
+                    "UNIT",
+                    "_TRANSPORT",
+                    "INVOCATION_ID",
+                    "_SYSTEMD_INVOCATION_ID",
+                    "SYSLOG_IDENTIFIER",
+                    "__CURSOR",
+                    "N_DROPPED",
+                    "__REALTIME_TIMESTAMP",
+                ],
+                4,
+            )
+        }
         record["MESSAGE"] = _random_message(chance)
         raw = json.dumps(record, ensure_ascii=chance.random() < 0.5).encode("utf-8", "surrogatepass")
         if chance.random() < 0.1:
-            raw = raw[:chance.randrange(len(raw))]
+            raw = raw[: chance.randrange(len(raw))]
         if chance.random() < 0.1:
             raw = bytes(chance.randrange(256) for _byte in range(20)) + raw
         lines.append(raw)

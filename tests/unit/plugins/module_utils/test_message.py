@@ -8,9 +8,18 @@ from __future__ import annotations
 from ansible_collections.gpuops.sglang.plugins.module_utils._message import failure_lines, failure_message
 
 RESULT = {
-    "verdict": "failed", "phase": "weights", "elapsed": 42.4,
-    "cause": {"code": "cuda_oom", "summary": "A GPU ran out of memory while loading (GPU 3).", "hint": "Lower mem_fraction_static.", "line": "torch.OutOfMemoryError: CUDA out of memory.",
-              "rank": "TP3", "seen": 8, "time_us": 1767607230000000},
+    "verdict": "failed",
+    "phase": "weights",
+    "elapsed": 42.4,
+    "cause": {
+        "code": "cuda_oom",
+        "summary": "A GPU ran out of memory while loading (GPU 3).",
+        "hint": "Lower mem_fraction_static.",
+        "line": "torch.OutOfMemoryError: CUDA out of memory.",
+        "rank": "TP3",
+        "seen": 8,
+        "time_us": 1767607230000000,
+    },
     "journal": ["[10:00:30 TP3] Scheduler hit an exception: Traceback (most recent call last):", "x" * 300],
 }
 

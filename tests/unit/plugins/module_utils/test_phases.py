@@ -50,18 +50,27 @@ def test_every_phase_is_seen_and_timed():
 def test_older_words_tell_the_same():
     phases = Phases()
     phases.start(0.0)
-    feed(phases, [(1, "[2025-01-01 10:00:00 TP0] Init torch distributed begin."), (2, "[2025-01-01 10:00:00 TP0] Load weight begin. avail mem=78.51 GB"),
-                  (3, "[2025-01-01 10:00:00 TP0] Load weight end. type=LlamaForCausalLM, dtype=torch.bfloat16, avail mem=63.20 GB")])
+    feed(
+        phases,
+        [
+            (1, "[2025-01-01 10:00:00 TP0] Init torch distributed begin."),
+            (2, "[2025-01-01 10:00:00 TP0] Load weight begin. avail mem=78.51 GB"),
+            (3, "[2025-01-01 10:00:00 TP0] Load weight end. type=LlamaForCausalLM, dtype=torch.bfloat16, avail mem=63.20 GB"),
+        ],
+    )
     assert phases.phase == "kv_cache" and set(phases.seconds) == {"process", "distributed", "weights"}
 
 
-@pytest.mark.parametrize(("lines", "text"), [
-    (NEW[:5], "weights 62 % (41 of 66 shards), 94 GB free"),
-    (NEW[:10], "graphs 40 % (8 of 20 batches), 7 GB free"),
-    ([(1, "Fetching 30 files:  10%|#         | 3/30 [00:05<00:45]")], "download 10 % (3 of 30 files)"),
-    ([(1, "model-00001-of-00061.safetensors:  23%|##3   | 1.15G/4.98G [00:10<00:35, 107MB/s]")], "download 23 % (1.15G of 4.98G)"),
-    ([], "process"),
-])
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        (NEW[:5], "weights 62 % (41 of 66 shards), 94 GB free"),
+        (NEW[:10], "graphs 40 % (8 of 20 batches), 7 GB free"),
+        ([(1, "Fetching 30 files:  10%|#         | 3/30 [00:05<00:45]")], "download 10 % (3 of 30 files)"),
+        ([(1, "model-00001-of-00061.safetensors:  23%|##3   | 1.15G/4.98G [00:10<00:35, 107MB/s]")], "download 23 % (1.15G of 4.98G)"),
+        ([], "process"),
+    ],
+)
 def test_progress_reads_like_a_sentence(lines, text):
     phases = Phases()
     phases.start(0.0)
@@ -75,13 +84,20 @@ def test_only_change_is_progress():
     line = Entry("Loading safetensors checkpoint shards:  40% Completed | 8/20 [00:40<01:00,  5.0s/it]")
     assert phases.feed(1.0, line)
     assert not phases.feed(2.0, Entry("Loading safetensors checkpoint shards:  40% Completed | 8/20 [01:20<01:00, 10.0s/it]"))
-    assert not phases.feed(3.0, Entry("INFO:     127.0.0.1:5 - \"GET /health HTTP/1.1\" 503 Service Unavailable"))
+    assert not phases.feed(3.0, Entry('INFO:     127.0.0.1:5 - "GET /health HTTP/1.1" 503 Service Unavailable'))
     assert phases.feed(4.0, Entry("Loading safetensors checkpoint shards:  45% Completed | 9/20 [01:21<01:00, 10.0s/it]"))
 
 
 def test_capturing_is_known_by_rank():
     phases = Phases()
-    feed(phases, [(1, "[10:00:00 TP0] Capture cuda graph begin. avail mem=8 GB"), (1, "[10:00:00 TP1] Capture cuda graph begin. avail mem=8 GB"), (2, "[10:00:02 TP0] Capture cuda graph end. Time elapsed: 1 s.")])
+    feed(
+        phases,
+        [
+            (1, "[10:00:00 TP0] Capture cuda graph begin. avail mem=8 GB"),
+            (1, "[10:00:00 TP1] Capture cuda graph begin. avail mem=8 GB"),
+            (2, "[10:00:02 TP0] Capture cuda graph end. Time elapsed: 1 s."),
+        ],
+    )
     assert not phases.capturing("TP0") and phases.capturing("TP1") and phases.capturing("")
 
 

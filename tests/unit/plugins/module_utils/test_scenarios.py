@@ -53,15 +53,32 @@ def test_a_wait_cut_into_slices_ends_the_same(played, monkeypatch):
 
     for path, output in zip(FILES, played[1]):
         verdict, at, _wait = player.play(player.read(str(path)), sliced=True)
-        assert (verdict.verdict, verdict.cause.code or None if verdict.cause else None, at) == (output["verdict"], output["cause"], output["at"]), path.stem
+        assert (verdict.verdict, verdict.cause.code or None if verdict.cause else None, at) == (
+            output["verdict"],
+            output["cause"],
+            output["at"],
+        ), path.stem
 
 
-@pytest.mark.parametrize(("text", "key"), [
-    ("- 1", "mapping"), ("timeline: 3", "timeline"), ("budget: soon\ntimeline: [{t: 0}]", "budget"), ("timeline: [{t: zero}]", "timeline[0].t"), ("timeline: [{t: 0}, {unit: {A: active}}]", "timeline[1].t"),
-    ("timeline: [{t: 0, http: {/health: nonsense}}]", "timeline[0].http./health"), ("timeline: [{t: 0, http: [1]}]", "timeline[0].http"), ("timeline: [{t: 0, journal: {a: 1}}]", "timeline[0].journal"),
-    ("timeline: [{t: 0, unit: {N: many}}]", "timeline[0].unit.N"), ("vars: [1]\ntimeline: [{t: 0}]", "vars"), ("vars: {port: web}\ntimeline: [{t: 0}]", "vars"), ("a: [", "YAML"),
-    ("vars: {error_patterns: [{regex: '('}]}\ntimeline: [{t: 0}]", "vars"), ("{}", "timeline"),
-])
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("- 1", "mapping"),
+        ("timeline: 3", "timeline"),
+        ("budget: soon\ntimeline: [{t: 0}]", "budget"),
+        ("timeline: [{t: zero}]", "timeline[0].t"),
+        ("timeline: [{t: 0}, {unit: {A: active}}]", "timeline[1].t"),
+        ("timeline: [{t: 0, http: {/health: nonsense}}]", "timeline[0].http./health"),
+        ("timeline: [{t: 0, http: [1]}]", "timeline[0].http"),
+        ("timeline: [{t: 0, journal: {a: 1}}]", "timeline[0].journal"),
+        ("timeline: [{t: 0, unit: {N: many}}]", "timeline[0].unit.N"),
+        ("vars: [1]\ntimeline: [{t: 0}]", "vars"),
+        ("vars: {port: web}\ntimeline: [{t: 0}]", "vars"),
+        ("a: [", "YAML"),
+        ("vars: {error_patterns: [{regex: '('}]}\ntimeline: [{t: 0}]", "vars"),
+        ("{}", "timeline"),
+    ],
+)
 def test_a_malformed_file_is_named_with_its_key(tmp_path, text, key):
     path = tmp_path / "bad.yml"
     path.write_text(text, encoding="utf-8")

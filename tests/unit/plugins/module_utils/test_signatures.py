@@ -28,11 +28,25 @@ LINES = [
     ("bad_sizes", "ValueError: Weight output_partition_size = 640 is not divisible by weight quantization block_n = 128."),
     ("bad_sizes", "AssertionError: 25 is not divisible by 8"),
     ("bad_sizes", "ValueError: Total number of attention heads (64) must be divisible by tensor parallel size (5)."),
-    ("bad_sizes", "ValueError: The output_size of gate's and up's weights = 192 is not divisible by weight quantization block_n = 128, consider setting arguments `--tp` and `--ep`"),
-    ("unsupported_model", "ValueError: Model architectures ['FooForCausalLM'] are not supported for now. Supported architectures: dict_keys(['Llama'])"),
-    ("unsupported_model", "ValueError: The checkpoint you are trying to load has model type `kimi_k9` but Transformers does not recognize this architecture."),
+    (
+        "bad_sizes",
+        "ValueError: The output_size of gate's and up's weights = 192 is not divisible by weight quantization block_n = 128, consider "
+        "setting arguments `--tp` and `--ep`",
+    ),
+    (
+        "unsupported_model",
+        "ValueError: Model architectures ['FooForCausalLM'] are not supported for now. Supported architectures: dict_keys(['Llama'])",
+    ),
+    (
+        "unsupported_model",
+        "ValueError: The checkpoint you are trying to load has model type `kimi_k9` but Transformers does not recognize this architecture.",
+    ),
     ("remote_code", "ValueError: Please pass the argument `trust_remote_code=True` to allow custom code to be run."),
-    ("remote_code", "ValueError: Loading this model requires you to execute the configuration file in that repo. Set the option `trust_remote_code=True` to remove this error."),
+    (
+        "remote_code",
+        "ValueError: Loading this model requires you to execute the configuration file in that repo. Set the option "
+        "`trust_remote_code=True` to remove this error.",
+    ),
     ("model_not_found", "OSError: /models/kimi is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'"),
     ("model_not_found", "RuntimeError: Cannot find any model weights with `/models/kimi`"),
     ("model_not_found", "OSError: It looks like the config file at '/models/badjson/config.json' is not a valid JSON file."),
@@ -80,7 +94,10 @@ LINES = [
     ("nccl_error", "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3690, unhandled system error, NCCL version 2.30.7"),
     ("nccl_timeout", "[Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=600000)"),
     ("rendezvous_timeout", "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined."),
-    ("rendezvous_timeout", "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to (10.0.0.1, 20000)."),
+    (
+        "rendezvous_timeout",
+        "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to (10.0.0.1, 20000).",
+    ),
     ("wrong_interface", "RuntimeError: Unable to find address for: ib0"),
     ("wrong_interface", "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no error"),
     ("port_in_use", "ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 30000): address already in use"),
@@ -101,12 +118,13 @@ KERNEL_LINES = [
 ]
 HARMLESS = [
     "[2026-11-29 10:00:00] server_args=ServerArgs(model_path='/m', trust_remote_code=True, api_key=None)",
-    "[2026-11-29 10:00:00] Ignore import error when loading sglang.srt.models.grok: libcudart.so.12: cannot open shared object file: No such file or directory",
+    "[2026-11-29 10:00:00] Ignore import error when loading sglang.srt.models.grok: libcudart.so.12: cannot open shared object file: No "
+    "such file or directory",
     "[2026-11-29 10:00:00] Fail to set RLIMIT_NOFILE: current limit exceeds maximum limit",
     "gpu-1:4107:4300 [0] NCCL WARN NET/Plugin: Could not find: libnccl-net.so.",
-    "[rank2]:[W105 10:00:02.100 ProcessGroupNCCL.cpp:1826] Failed to check the \"should dump\" flag on TCPStore, with error: Connection reset by peer",
+    '[rank2]:[W105 10:00:02.100 ProcessGroupNCCL.cpp:1826] Failed to check the "should dump" flag on TCPStore, with error: Connection reset by peer',
     "Health check failed. Server couldn't get a response from detokenizer for last 20 seconds. tic start time: 10:05:00.",
-    "INFO:     10.0.0.9:37694 - \"GET /health HTTP/1.1\" 503 Service Unavailable",
+    'INFO:     10.0.0.9:37694 - "GET /health HTTP/1.1" 503 Service Unavailable',
     "[2026-11-29 10:00:00 TP0] Prefill batch, #new-seq: 1, #new-token: 6, #cached-token: 0, token usage: 0.00",
     "[2026-11-29 10:00:00] Receive: obj=GenerateReqInput(text='what does CUDA out of memory mean?')",
     "[Gloo] Rank 0 is connected to 1 peer ranks. Expected number of connected peer ranks is : 1",
@@ -135,7 +153,9 @@ def test_a_line_of_the_true_shape_names_its_cause(code, line, prefix):
 def test_the_exception_of_a_rank_names_its_cause_and_rank(code, line):
     if "error: " in line.split("Error")[0] or not line.split(":")[0].endswith(("Error", "Exception", "OutOfResources")):
         pytest.skip("not the last line of a traceback")
-    found = diagnose([SCHEDULER, "  File \"/opt/x/scheduler.py\", line 10, in run", "    raise something", line, "SIGQUIT received. signum=3, frame=None."], nnodes=2).best("1")
+    found = diagnose(
+        [SCHEDULER, '  File "/opt/x/scheduler.py", line 10, in run', "    raise something", line, "SIGQUIT received. signum=3, frame=None."], nnodes=2
+    ).best("1")
     assert (found.code, found.rank) == (code, "TP3")
 
 
@@ -166,7 +186,10 @@ def test_hints_about_memory_never_point_the_wrong_way():
         assert word not in CAUSES["kv_pool_too_small"].hint.lower()
 
 
-@pytest.mark.parametrize(("context", "code"), [({"phase": "weights"}, "cuda_oom"), ({"capturing": lambda rank: True}, "graph_capture_oom"), ({"serving": True}, "runtime_oom")])
+@pytest.mark.parametrize(
+    ("context", "code"),
+    [({"phase": "weights"}, "cuda_oom"), ({"capturing": lambda rank: True}, "graph_capture_oom"), ({"serving": True}, "runtime_oom")],
+)
 def test_the_moment_decides_what_out_of_memory_means(context, code):
     assert diagnose(["torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."], **context).best("1").code == code
 
@@ -179,40 +202,75 @@ def test_flags_in_hints_have_the_names_of_the_version():
 def test_the_first_error_wins_and_what_follows_is_counted():
     lines = [SCHEDULER, "ValueError: tp_size 8 must be divisible by ep_size 3"]
     for rank in range(7):
-        lines += [f"[2026-11-29 10:02:12 TP{rank}] Scheduler hit an exception: Traceback (most recent call last):",
-                  f"RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:{20100 + rank}"]
+        lines += [
+            f"[2026-11-29 10:02:12 TP{rank}] Scheduler hit an exception: Traceback (most recent call last):",
+            f"RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:{20100 + rank}",
+        ]
     diagnosis = diagnose([*lines, "torch.OutOfMemoryError: CUDA out of memory."])
     assert (diagnosis.best("1").code, diagnosis.best("1").rank) == ("bad_sizes", "TP3")
     assert diagnosis.secondary() == 8
 
 
 def test_the_same_line_of_many_ranks_is_one_finding_seen_many_times():
-    lines = [line for rank in range(8) for line in (f"[10:02:12 TP{rank}] Scheduler hit an exception: Traceback (most recent call last):",
-                                                    f"torch.OutOfMemoryError: CUDA out of memory. GPU {rank} has 1.0{rank} GiB free.")]
+    lines = [
+        line
+        for rank in range(8)
+        for line in (
+            f"[10:02:12 TP{rank}] Scheduler hit an exception: Traceback (most recent call last):",
+            f"torch.OutOfMemoryError: CUDA out of memory. GPU {rank} has 1.0{rank} GiB free.",
+        )
+    ]
     found = diagnose(lines).best("1")
     assert (found.rank, found.seen) == ("TP0", 8)
 
 
 def test_source_code_in_a_traceback_is_no_cause():
-    lines = [SCHEDULER, "  File \"/opt/x.py\", line 1, in f", "    raise RuntimeError(\"Not enough memory. Please try to increase --mem-fraction-static\")", "KeyError: 'lm_head.weight'"]
+    lines = [
+        SCHEDULER,
+        '  File "/opt/x.py", line 1, in f',
+        '    raise RuntimeError("Not enough memory. Please try to increase --mem-fraction-static")',
+        "KeyError: 'lm_head.weight'",
+    ]
     assert diagnose(lines).best("1").code == "scheduler_crashed"
 
 
 def test_ranks_are_told_apart_by_process_when_their_lines_mix():
     diagnosis = Diagnosis()
-    for pid, text in [(7, "[10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):"), (9, "[10:00:00 TP2] Scheduler hit an exception: Traceback (most recent call last):"),
-                      (7, "  File \"/a.py\", line 1, in f"), (9, "  File \"/b.py\", line 2, in g"), (9, "OSError: [Errno 28] No space left on device"), (7, "KeyError: 'x'")]:
+    for pid, text in [
+        (7, "[10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):"),
+        (9, "[10:00:00 TP2] Scheduler hit an exception: Traceback (most recent call last):"),
+        (7, '  File "/a.py", line 1, in f'),
+        (9, '  File "/b.py", line 2, in g'),
+        (9, "OSError: [Errno 28] No space left on device"),
+        (7, "KeyError: 'x'"),
+    ]:
         diagnosis.feed(Entry(text, pid=pid), Context(run="1"))
     assert {(item.code, item.rank) for item in diagnosis.findings} == {("scheduler_crashed", "TP0"), ("disk_full", "TP2")}
 
 
 def test_torchruns_own_prefix_is_a_rank():
-    found = diagnose(["[rank3]: Traceback (most recent call last):", "[rank3]:   File \"/a.py\", line 1, in f", "[rank3]: torch.OutOfMemoryError: CUDA out of memory."]).best("1")
+    found = diagnose(
+        [
+            "[rank3]: Traceback (most recent call last):",
+            '[rank3]:   File "/a.py", line 1, in f',
+            "[rank3]: torch.OutOfMemoryError: CUDA out of memory.",
+        ]
+    ).best("1")
     assert (found.code, found.rank) == ("cuda_oom", "rank3")
 
 
 def test_a_failed_request_of_the_web_server_is_no_cause():
-    assert diagnose(["ERROR:    Exception in ASGI application", "Traceback (most recent call last):", "  File \"/a.py\", line 1, in f", "ValueError: tp_size 8 must be divisible by ep_size 3"]).best() is None
+    assert (
+        diagnose(
+            [
+                "ERROR:    Exception in ASGI application",
+                "Traceback (most recent call last):",
+                '  File "/a.py", line 1, in f',
+                "ValueError: tp_size 8 must be divisible by ep_size 3",
+            ]
+        ).best()
+        is None
+    )
 
 
 def test_patterns_of_the_user_come_first():
@@ -222,7 +280,7 @@ def test_patterns_of_the_user_come_first():
 
 
 def test_it_can_be_kept_as_json_in_the_middle_of_a_traceback():
-    lines = [SCHEDULER, "  File \"/opt/x.py\", line 1, in f", "ValueError: tp_size 8 must be divisible by ep_size 3"]
+    lines = [SCHEDULER, '  File "/opt/x.py", line 1, in f', "ValueError: tp_size 8 must be divisible by ep_size 3"]
     kept = json.loads(json.dumps(diagnose(lines[:2]).dump()))
     other = Diagnosis()
     other.restore(kept)
