@@ -143,9 +143,6 @@ class Engine:
                 answer.data.append(data)
                 if data[-5:] == last or not connection.plain or len(data) < 5:
                     self._look(connection, answer, data)
-                elif len(answer.data) > DIGEST_AFTER and not answer.queued:
-                    answer.queued = True
-                    todo.append(answer)
             if tls and events:
                 self.tally.lateness.append(now() - busy_from)
             if todo and (not events or len(todo) > WAITING_LIMIT):
@@ -156,6 +153,7 @@ class Engine:
             if moment >= tick:
                 tick = moment + TICK
                 self._expire(moment)
+                self._digest_long_ones()
                 if on_tick is not None and not on_tick(self):
                     self.aborted = self.aborted or "stopped"
             if self.aborted:
@@ -324,6 +322,12 @@ class Engine:
                 self._next(due)
             else:
                 self._work_off()
+
+    def _digest_long_ones(self) -> None:
+        for connection in self.connections.values():
+            answer = connection.answer
+            if answer is not None and len(answer.data) > DIGEST_AFTER:
+                self._queue(answer)
 
     def _expire(self, moment: float) -> None:
         limit = moment - self.limits.request_timeout
