@@ -267,7 +267,7 @@ _UNIT = {
     ),
     "killed_unknown": CauseText(
         "the unit",
-        "The server process was killed{how} and the journal holds no cause.",
+        "The server process was killed{how} and {journal} holds no cause.",
         "Look into the kernel log (journalctl -k) and ask who or what sends signals on this node.",
     ),
     "stopped": CauseText(

@@ -108,7 +108,7 @@ class Decoder:
         message = _text(record.get("MESSAGE"))
         if message is None:
             self.dropped += 1
-            return []
+            return [Entry(f"Suppressed 1 messages from {self.unit}: the journal does not show it", "systemd")]
         subject = record.get("UNIT")
         if subject is not None and self.unit and _text(subject) != self.unit:
             return []

@@ -108,7 +108,8 @@ class Judge:
             return None
         if watch.never_started:
             return causes.of_never_started(words)
-        return causes.of_end(self.seen.diagnosis, watch, run, watch.run_key, words, self.seen.story.last_own)
+        cause = causes.of_end(self.seen.diagnosis, watch, run, watch.run_key, words, self.seen.story.last_own)
+        return self._cause_of_peer(self.seen.peers.dead()) if cause.code == "peer_lost" and self.seen.peers.dead() else cause
 
     def _judge_restart(self, now: float, watch: UnitWatch, words: dict[str, str]) -> Cause | None:
         limit = self.seen.options.restart_limit
@@ -201,11 +202,15 @@ class Judge:
     def _judge_peers(self, now: float) -> Cause | None:
         if self.seen.peer_dead_since is None or now - self.seen.peer_dead_since < PEER_GRACE:
             return None
-        name = self.seen.peers.dead()
+        return self._cause_of_peer(self.seen.peers.dead())
+
+    def _cause_of_peer(self, name: str) -> Cause:
         found = self.seen.peers.finding(name)
         words = {**self.seen.words(), "peer": name}
         if found is None:
             return causes.make("peer_lost", words)
+        if found.code in ("rendezvous_timeout", "wrong_interface"):
+            return causes.of_finding(found, words)
         words["inner"] = f" ({causes.of_finding(found, words).summary.rstrip('.')})"
         return causes.make("peer_lost", words, found.line, found.rank, seen=found.seen, time_us=found.time_us)
 

@@ -34,7 +34,8 @@ class Finding:
     code: str
     line: str
     kind: str  # fatal, evidence, wrapper, plain (an exception nobody knows), weak; doom and echo never stand for a cause
-    order: int
+    order: int  # place of its first line among all lines
+    last: int  # place of the line itself
     at: float  # seconds of the wait's clock
     rank: str = ""
     time_us: int = 0
@@ -86,6 +87,7 @@ def finding(code: str, line: Line, kind: str = "fatal", proof: bool = False, hin
         line=line.entry.text[:LONGEST].strip(),
         kind=kind,
         order=line.order,
+        last=line.order,
         at=context.now,
         rank=line.rank,
         time_us=line.entry.time_us,

@@ -135,6 +135,7 @@ class Seen:
         }
         words["holders"] = gpu_holders(self.gpu)
         words["peer"] = "the other node"
+        words["journal"] = "what could be read of the journal" if self.story.has_losses else "the journal"
         listener = self.listener
         if listener is not None and listener.listening and listener.in_unit is False and listener.pid:
             words["owner"] = " (" + f"pid {listener.pid} {listener.name}".strip() + ")"

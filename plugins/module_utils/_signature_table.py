@@ -112,11 +112,11 @@ MODEL = (
         r"401 (?:Client Error|Unauthorized)|GatedRepoError|cannot access gated repo|access a gated repo|access to model \S+ is restricted"
         r"|must (?:have access|be authenticated|log ?in)|make sure you are authenticated",
     ),
+    _sign("hub_unreachable", "thrown while requesting", r"thrown while requesting (?:GET|HEAD|POST)", "weak"),
     _sign(
         "hub_unreachable",
         (
             "max retries exceeded",
-            "thrown while requesting",
             "couldn't connect to",
             "cannot connect to",
             "localentrynotfound",

@@ -17,6 +17,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import T
 
 _FINDINGS_KEPT = 400
 _WARNINGS_KEPT = 20
+_GOES_ON = 2  # lines after an exception in which its own text may name the exception inside it
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
 _PROXY = re.compile(r"Response \[(?:403|407|511)\]|Response \[50[234]\].{0,300}<html|proxy|tunnel connection failed", re.IGNORECASE)
 # Codes that a failed first request of the server itself may look like; the true cause then is the request.
@@ -235,6 +236,8 @@ class Diagnosis:
             if found.run not in item.runs:
                 continue
             if item.kind == "wrapper" and found.kind == "fatal" and found.code in item.yields_to:
+                return item
+            if item.code in GENERIC and item.proof and found.kind == "fatal" and found.shaped and not found.rank and found.last - item.last <= _GOES_ON:
                 return item
             same_rank = not item.rank or not found.rank or item.rank == found.rank
             if item.code == "cuda_oom" and found.code == "graph_capture_oom" and same_rank:

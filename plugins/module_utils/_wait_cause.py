@@ -16,7 +16,8 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import Ru
 
 _STATUS = re.compile(r"status=(\d+)/(\w+)")
 _STEP_LINE = (
-    r"failed at step|requested working directory|failed to (?:locate|execute|set up|determine|load|open|create|drop|change)",
+    r"failed at step",
+    r"requested working directory|failed to (?:locate|execute|set up|determine|load|open|create|drop|change)",
     r"status=2\d\d/",
 )
 _END_LINE = (r"main process exited", r"control process exited", r"failed with result", r"deactivated successfully")
@@ -184,7 +185,7 @@ def _unexplained(watch: UnitWatch, run: Run, found: Finding | None, words: dict[
         how = f" (exit status {run.exit_status or 0})"
     elif killed:
         how = f" ({_signal_name(run.exit_status)})"
-    told = {**words, "how": how, "why": " with an error" if found else " and no line of the journal says why"}
+    told = {**words, "how": how, "why": " with an error" if found else f" and no line of {words.get('journal', 'the journal')} says why"}
     if found is None:
         hint = _STATUS_HINTS.get(run.exit_status or 0, "") if run.exit_code == "exited" else ""
         return make("exited", told, last_line or item["text"], hint=hint, time_us=0 if last_line else item["time_us"])

@@ -59,6 +59,11 @@ class Story:
         if text not in self.warnings and len(self.warnings) < 50:
             self.warnings.append(text)
 
+    @property
+    def has_losses(self) -> bool:
+        """Is it known that lines of the journal are missing?"""
+        return any(text.startswith("journal_unreadable") for text in self.warnings)
+
     def line(self, entry: Entry, is_finding: bool) -> None:
         text = entry.text[:_SHOWN]
         if entry.source == "unit":

@@ -26,6 +26,7 @@ def test_every_code_stands_in_the_catalogue_with_its_sentences():
                 "wanted": "ANOTHER",
                 "address": "dist_init_addr",
                     "peer": "NODE",
+                    "journal": "the journal",
                     "got": "SOMETHING",
                 "graph_bs": "cuda_graph_max_bs_decode",
                 "no_graphs": "cuda_graph_backend_decode: disabled",

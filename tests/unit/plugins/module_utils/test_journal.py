@@ -43,7 +43,8 @@ def test_a_message_becomes_lines(message, expected):
 
 def test_a_message_that_the_journal_left_out_is_counted():
     decoder = Decoder(UNIT)
-    assert decoder.entries({"MESSAGE": None}) == [] and decoder.dropped == 1
+    told = decoder.entries({"MESSAGE": None})
+    assert decoder.dropped == 1 and told[0].source == "systemd" and UNIT in told[0].text
 
 
 def test_lines_that_journald_suppressed_are_counted():

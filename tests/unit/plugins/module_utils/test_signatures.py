@@ -172,7 +172,7 @@ def test_a_line_that_only_looks_ill_names_no_cause(line):
 def test_every_code_of_a_signature_is_in_the_catalogue_and_has_its_sentences():
     assert {signature.code for signature in SIGNATURES if signature.code} <= set(CAUSES)
     for code in CAUSES:
-        summary, hint = describe(code, {"inner_hint": "x.", "step_hint": "x."})
+        summary, hint = describe(code, {"inner_hint": "x.", "step_hint": "x.", "journal": "the journal"})
         assert summary.endswith(".") and hint.endswith("."), code
         assert "{" not in summary + hint, code
 
