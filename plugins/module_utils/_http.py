@@ -88,8 +88,8 @@ def _chain(error: BaseException) -> list[BaseException]:
     waiting: list[Any] = [error]
     while waiting:
         one = waiting.pop(0)
-        if not isinstance(one, BaseException) or one in found:
-            continue
+        if not isinstance(one, BaseException) or one in found or isinstance(one, TypeError):
+            continue  # older urllib3 tries a call that its http.client does not know; that says nothing of the server
         found.append(one)
         waiting += [one.__cause__, one.__context__, getattr(one, "reason", None)]
         waiting += list(one.args)
