@@ -17,7 +17,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import T
 
 _FINDINGS_KEPT = 400
 _WARNINGS_KEPT = 20
-_GOES_ON = 2  # lines after an exception in which its own text may name the exception inside it
+_GOES_ON = 3  # lines after an exception in which its own text may name the exception inside it
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
 _PROXY = re.compile(r"Response \[(?:403|407|511)\]|Response \[50[234]\].{0,300}<html|proxy|tunnel connection failed", re.IGNORECASE)
 # Codes that a failed first request of the server itself may look like; the true cause then is the request.
@@ -237,7 +237,7 @@ class Diagnosis:
                 continue
             if item.kind == "wrapper" and found.kind == "fatal" and found.code in item.yields_to:
                 return item
-            if item.code in GENERIC and item.proof and found.kind == "fatal" and found.shaped and not found.rank and found.last - item.last <= _GOES_ON:
+            if _may_go_on(item) and found.kind == "fatal" and not found.rank and found.last - item.last <= _GOES_ON:
                 return item
             same_rank = not item.rank or not found.rank or item.rank == found.rank
             if item.code == "cuda_oom" and found.code == "graph_capture_oom" and same_rank:
@@ -265,6 +265,11 @@ def _merge(twin: Finding, found: Finding) -> None:
     twin.runs += [run for run in found.runs if run not in twin.runs]
     if found.order < twin.order:
         twin.order, twin.rank, twin.line, twin.time_us = found.order, found.rank, found.line, found.time_us
+
+
+def _may_go_on(item: Finding) -> bool:
+    """May the text of an exception that nobody knows go on in the next lines?"""
+    return item.code in GENERIC and (item.proof or item.kind == "plain")
 
 
 def _outer_is_better(inner: Finding, outer: Finding) -> bool:

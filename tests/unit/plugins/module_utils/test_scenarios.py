@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ FILES = sorted(FOLDER.glob("*.yml"))
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, str(FOLDER / "run"), *map(str, arguments)], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([str(FOLDER / "run"), *map(str, arguments)], capture_output=True, text=True, check=False, timeout=60, env={**os.environ, "PYTHON": sys.executable})
 
 
 @pytest.fixture(scope="module")
