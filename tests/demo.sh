@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Copyright: (c) 2026, gpuops.sglang contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Boots the demo's host, deploys EP8 on it with the ordinary playbook, and says how to call what serves there. Run by `make demo`.
+# Boots the demo's host, deploys EP8 on it and measures it with the ordinary playbooks, and says how to call what serves there. Run by `make demo`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tests/hosts/hosts up --set demo gpu-demo
-export ANSIBLE_DISPLAY_SKIPPED_HOSTS=false
-ansible-playbook -i inventories/demo playbooks/deploy_ep8.yml "$@"
+export SGLANG_REPORT_DIR=$PWD/.cache/report/demo
+ansible-playbook -i inventories/demo tests/demo.yml "$@"
 
 address=$(awk '/HostName/ {print $2; exit}' .cache/hosts/demo/ssh_config)
 cat << TEXT
