@@ -268,10 +268,23 @@ benchmark:
       type: list
       elements: dict
       returned: always
-    best: {description: The points that win for throughput, a single stream, latency and the SLO., type: dict, returned: when measured}
-    advice: {description: What held the server back and what to change, with the evidence., type: list, elements: dict, returned: always}
-    gpus: {description: Names, number, driver and power limit of the GPUs., type: dict, returned: always}
-    flags: {description: The server's settings that shape speed., type: dict, returned: always}
+    best:
+      description: The points that win for throughput, a single stream, latency and the SLO.
+      type: dict
+      returned: when measured
+    advice:
+      description: What held the server back and what to change, with the evidence.
+      type: list
+      elements: dict
+      returned: always
+    gpus:
+      description: Names, number, driver and power limit of the GPUs.
+      type: dict
+      returned: always
+    flags:
+      description: The server's settings that shape speed.
+      type: dict
+      returned: always
 ansible_facts:
   description: The same under C(sglang_benchmarks), by deployment, beside those of earlier tasks.
   returned: when something was measured
@@ -346,8 +359,19 @@ ARGUMENTS = dict(
     ),
 )
 AT_LEAST = dict(
-    input_len=1, output_len=1, num_prompts=1, duration=0.1, request_rate=0.001, warmup_requests=0, max_repeats=1, prefix_len=0, prefix_groups=1, processes=0,
-    request_timeout=1, range_ratio=0.01)
+    input_len=1,
+    output_len=1,
+    num_prompts=1,
+    duration=0.1,
+    request_rate=0.001,
+    warmup_requests=0,
+    max_repeats=1,
+    prefix_len=0,
+    prefix_groups=1,
+    processes=0,
+    request_timeout=1,
+    range_ratio=0.01,
+)
 
 
 def wrong_value(params):

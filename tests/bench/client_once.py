@@ -12,16 +12,53 @@ import requests
 from ansible_collections.gpuops.sglang.plugins.module_utils._load.job import Job
 
 NOTHING = (
-    "name", "deployment", "strategy", "deployment_digest", "load_seconds", "inventory_host", "ca_path", "api_key", "admin_api_key", "model", "duration",
-    "request_rate", "prompts_path", "slo", "start_at", "campaign", "state_dir")
+    "name",
+    "deployment",
+    "strategy",
+    "deployment_digest",
+    "load_seconds",
+    "inventory_host",
+    "ca_path",
+    "api_key",
+    "admin_api_key",
+    "model",
+    "duration",
+    "request_rate",
+    "prompts_path",
+    "slo",
+    "start_at",
+    "campaign",
+    "state_dir",
+)
 
 
 def main() -> int:
     port, concurrency, number, tokens = map(int, sys.argv[1:5])
     params = dict(
-        dict.fromkeys(NOTHING), host="127.0.0.1", port=port, scheme="http", gpus=[], endpoint="chat", concurrency=[concurrency], input_len=32, output_len=tokens,
-        num_prompts=number, warmup_requests=0, max_repeats=1, precision=3.0, prompts="random", range_ratio=1.0, prefix_len=0, prefix_groups=1, seed=42, flush_cache=True,
-        extra_body={}, request_timeout=600.0, processes=1, histograms=False)
+        dict.fromkeys(NOTHING),
+        host="127.0.0.1",
+        port=port,
+        scheme="http",
+        gpus=[],
+        endpoint="chat",
+        concurrency=[concurrency],
+        input_len=32,
+        output_len=tokens,
+        num_prompts=number,
+        warmup_requests=0,
+        max_repeats=1,
+        precision=3.0,
+        prompts="random",
+        range_ratio=1.0,
+        prefix_len=0,
+        prefix_groups=1,
+        seed=42,
+        flush_cache=True,
+        extra_body={},
+        request_timeout=600.0,
+        processes=1,
+        histograms=False,
+    )
     found = Job(params, requests.Session()).run()
     if found["cause"]:
         print(found["cause"], file=sys.stderr)

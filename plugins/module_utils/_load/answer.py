@@ -25,8 +25,27 @@ class Answer:
     """Raw reads are only kept; ``digest`` turns them into times and counts when there is time for it."""
 
     __slots__ = (
-        "due", "sent", "asked", "at", "data", "queued", "head", "ended", "size", "error", "detail", "times", "counts", "tokens", "prompt_tokens",
-        "cached_tokens", "finish", "done", "_raw", "_text", "_body",
+        "due",
+        "sent",
+        "asked",
+        "at",
+        "data",
+        "queued",
+        "head",
+        "ended",
+        "size",
+        "error",
+        "detail",
+        "times",
+        "counts",
+        "tokens",
+        "prompt_tokens",
+        "cached_tokens",
+        "finish",
+        "done",
+        "_raw",
+        "_text",
+        "_body",
     )
 
     def __init__(self, due: float, sent: float, asked: int) -> None:

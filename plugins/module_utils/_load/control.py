@@ -15,12 +15,45 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._sockets import prob
 
 # Server arguments that shape speed; everything else, secrets among it, is never taken out of /server_info.
 FLAGS = (
-    "tp_size", "pp_size", "ep_size", "dp_size", "attn_dp_size", "moe_dp_size", "nnodes", "dtype", "quantization", "kv_cache_dtype", "mem_fraction_static",
-    "max_running_requests", "max_total_tokens", "max_prefill_tokens", "chunked_prefill_size", "schedule_policy", "schedule_conservativeness", "page_size",
-    "pp_max_micro_batch_size", "pp_async_batch_depth", "disable_radix_cache", "disable_overlap_schedule", "disable_cuda_graph", "cuda_graph_max_bs_decode",
-    "attention_backend", "moe_a2a_backend", "moe_runner_backend", "disable_custom_all_reduce", "enable_dp_attention", "enable_torch_compile",
-    "speculative_algorithm", "speculative_num_steps", "speculative_num_draft_tokens", "stream_interval", "context_length", "enable_mixed_chunk",
-    "num_continuous_decode_steps", "enable_cache_report", "enable_metrics",
+    "tp_size",
+    "pp_size",
+    "ep_size",
+    "dp_size",
+    "attn_dp_size",
+    "moe_dp_size",
+    "nnodes",
+    "dtype",
+    "quantization",
+    "kv_cache_dtype",
+    "mem_fraction_static",
+    "max_running_requests",
+    "max_total_tokens",
+    "max_prefill_tokens",
+    "chunked_prefill_size",
+    "schedule_policy",
+    "schedule_conservativeness",
+    "page_size",
+    "pp_max_micro_batch_size",
+    "pp_async_batch_depth",
+    "disable_radix_cache",
+    "disable_overlap_schedule",
+    "disable_cuda_graph",
+    "cuda_graph_max_bs_decode",
+    "attention_backend",
+    "moe_a2a_backend",
+    "moe_runner_backend",
+    "disable_custom_all_reduce",
+    "enable_dp_attention",
+    "enable_torch_compile",
+    "speculative_algorithm",
+    "speculative_num_steps",
+    "speculative_num_draft_tokens",
+    "stream_interval",
+    "context_length",
+    "enable_mixed_chunk",
+    "num_continuous_decode_steps",
+    "enable_cache_report",
+    "enable_metrics",
 )
 _GAUGE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{([^}]*)\})? ([-+0-9.eE]+|NaN)", re.M)
 
@@ -57,11 +90,16 @@ class Control:
         """One request; raises Trouble when nothing comes back."""
         try:
             return self.session.request(
-                method, self.base + path, json=body, headers=self.headers(key), timeout=(5.0, timeout), allow_redirects=False, stream=stream)
+                method, self.base + path, json=body, headers=self.headers(key), timeout=(5.0, timeout), allow_redirects=False, stream=stream
+            )
         except OSError as error:  # every error of requests is one
             kind = "refused" if "Connection refused" in str(error) else failure_kind(error)
             words = {"refused": "nothing listens there", "timeout": "no answer in %g s" % timeout, "reset": "the connection was cut"}
-            raise Trouble("endpoint_gone", "%s does not answer: %s" % (self.base, words.get(kind) or failure_text(error, kind)), "Is the unit ready? Are host, port and scheme right?") from error
+            raise Trouble(
+                "endpoint_gone",
+                "%s does not answer: %s" % (self.base, words.get(kind) or failure_text(error, kind)),
+                "Is the unit ready? Are host, port and scheme right?",
+            ) from error
 
     def fetch(self, path: str, timeout: float = 5.0) -> Any:
         """The JSON of a side call, ``None`` when it cannot be had: such a call must never spoil a measurement."""
@@ -76,14 +114,20 @@ class Control:
         answer = self.call("GET", "/v1/models")
         if answer.status_code in (401, 403):
             given = "the given API key" if self.keys["api"] else "a request without an API key"
-            raise Trouble("auth", "%s refuses %s (HTTP %d)" % (self.base, given, answer.status_code), "Set api_key to the key the server was started with.")
+            raise Trouble(
+                "auth", "%s refuses %s (HTTP %d)" % (self.base, given, answer.status_code), "Set api_key to the key the server was started with."
+            )
         try:
             listed = answer.json()["data"] if answer.status_code == 200 else None
         except (ValueError, KeyError, TypeError):
             listed = None
         if not isinstance(listed, list):
             kind = answer.headers.get("Content-Type", "no content type")
-            raise Trouble("not_our_server", "%s/v1/models is no model list: HTTP %d, %s, %r" % (self.base, answer.status_code, kind, answer.text[:80]), "Does another program own this port?")
+            raise Trouble(
+                "not_our_server",
+                "%s/v1/models is no model list: HTTP %d, %s, %r" % (self.base, answer.status_code, kind, answer.text[:80]),
+                "Does another program own this port?",
+            )
         return [one for one in listed if isinstance(one, dict)]
 
     def loads(self) -> dict[str, float] | None:
@@ -92,15 +136,22 @@ class Control:
         if isinstance(found, dict) and isinstance(found.get("loads"), list) and found["loads"]:
             rows = [row for row in found["loads"] if isinstance(row, dict)]
             return {
-                "running": sum(row.get("num_running_reqs") or 0 for row in rows), "waiting": sum(row.get("num_waiting_reqs") or 0 for row in rows),
-                "token_usage": max(row.get("token_usage") or 0.0 for row in rows), "cache_hit_rate": max(row.get("cache_hit_rate") or 0.0 for row in rows),
-                "max_running_requests": sum(row.get("max_running_requests") or 0 for row in rows)}
+                "running": sum(row.get("num_running_reqs") or 0 for row in rows),
+                "waiting": sum(row.get("num_waiting_reqs") or 0 for row in rows),
+                "token_usage": max(row.get("token_usage") or 0.0 for row in rows),
+                "cache_hit_rate": max(row.get("cache_hit_rate") or 0.0 for row in rows),
+                "max_running_requests": sum(row.get("max_running_requests") or 0 for row in rows),
+            }
         gauges = self.metrics()
         if "sglang:num_running_reqs" not in gauges:
             return None
         return {
-            "running": gauges["sglang:num_running_reqs"], "waiting": gauges.get("sglang:num_queue_reqs", 0.0),
-            "token_usage": gauges.get("sglang:token_usage", 0.0), "cache_hit_rate": gauges.get("sglang:cache_hit_rate", 0.0), "max_running_requests": 0}
+            "running": gauges["sglang:num_running_reqs"],
+            "waiting": gauges.get("sglang:num_queue_reqs", 0.0),
+            "token_usage": gauges.get("sglang:token_usage", 0.0),
+            "cache_hit_rate": gauges.get("sglang:cache_hit_rate", 0.0),
+            "max_running_requests": 0,
+        }
 
     def metrics(self) -> dict[str, float]:
         """Values of /metrics, summed over the labels; a label named ``mode`` stays part of the name."""
@@ -134,7 +185,11 @@ class Control:
         admitted = [one.get("effective_max_running_requests_per_dp") for one in states if one.get("effective_max_running_requests_per_dp")]
         if admitted:
             flags["effective_max_running_requests"] = sum(admitted)
-        return {"version": str(found.get("version") or ""), "flags": flags, "start": json.dumps(found.get("startup_time"), sort_keys=True) if found.get("startup_time") else ""}
+        return {
+            "version": str(found.get("version") or ""),
+            "flags": flags,
+            "start": json.dumps(found.get("startup_time"), sort_keys=True) if found.get("startup_time") else "",
+        }
 
 
 def parse_metrics(text: str) -> dict[str, float]:

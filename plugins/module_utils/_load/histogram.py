@@ -84,7 +84,14 @@ class Histogram:
     def dump(self) -> dict[str, Any]:
         """All of it, as JSON-able data."""
         bins = sorted(self.bins.items())
-        return {"scale": SCALE, "count": self.count, "total": self.total, "low": self.low if self.count else None, "high": self.high, "bins": [list(pair) for pair in bins]}
+        return {
+            "scale": SCALE,
+            "count": self.count,
+            "total": self.total,
+            "low": self.low if self.count else None,
+            "high": self.high,
+            "bins": [list(pair) for pair in bins],
+        }
 
     @classmethod
     def load(cls, data: dict[str, Any]) -> Histogram:

@@ -41,7 +41,7 @@ def with_body(start: bytes, body: bytes) -> bytes:
 
 def head(raw: bytes) -> Head | None:
     """The head at the start of ``raw``; ``None`` while it is not whole."""
-    if raw[:5] != b"HTTP/"[:len(raw[:5])]:
+    if raw[:5] != b"HTTP/"[: len(raw[:5])]:
         raise NotHttp(repr(raw[:80]))
     end = raw.find(b"\r\n\r\n")
     if end < 0:
@@ -58,7 +58,7 @@ def head(raw: bytes) -> Head | None:
         fields[name.strip().lower()] = value.strip()
     status = int(words[1])
     if 100 <= status < 200:  # 100 Continue and its like come before the real head
-        later = head(raw[end + 4:])
+        later = head(raw[end + 4 :])
         return later and Head(later.status, later.size + end + 4, later.framing, later.length, later.keep_alive, later.content_type)
     connection = fields.get(b"connection", b"").lower()
     keep_alive = b"close" not in connection and (words[0] != b"HTTP/1.0" or b"keep-alive" in connection)

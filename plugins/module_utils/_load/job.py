@@ -33,8 +33,26 @@ from .workers import LoadFailed
 SCHEMA = 1
 CLIENT = "1.0.0"
 SAME = (
-    "concurrency", "input_len", "output_len", "num_prompts", "duration", "request_rate", "warmup_requests", "seed", "flush_cache", "slo", "endpoint", "prompts",
-    "prompts_path", "prefix_len", "prefix_groups", "range_ratio", "extra_body", "max_repeats", "precision")
+    "concurrency",
+    "input_len",
+    "output_len",
+    "num_prompts",
+    "duration",
+    "request_rate",
+    "warmup_requests",
+    "seed",
+    "flush_cache",
+    "slo",
+    "endpoint",
+    "prompts",
+    "prompts_path",
+    "prefix_len",
+    "prefix_groups",
+    "range_ratio",
+    "extra_body",
+    "max_repeats",
+    "precision",
+)
 WAIT_FOR_OTHER = 300.0
 WRITE_PAUSE = 1.0
 
@@ -44,8 +62,8 @@ def deployment_of(params: dict[str, Any]) -> str:
     if params["deployment"]:
         return params["deployment"]
     if params["name"]:
-        name = unit_name(params["name"])[:-len(".service")]
-        return name[len("sglang-"):] if name.startswith("sglang-") else name
+        name = unit_name(params["name"])[: -len(".service")]
+        return name[len("sglang-") :] if name.startswith("sglang-") else name
     return "%s:%d" % (params["host"], params["port"])
 
 
@@ -57,7 +75,9 @@ class Job:
         secret = tuple(one for one in (params["api_key"], params["admin_api_key"]) if one)
         self.clean = Redactor(secret)
         self.commands = Commands()
-        self.control = Control(session, params["scheme"], params["host"], params["port"], params["api_key"] or "", params["admin_api_key"] or "", params["ca_path"] or "")
+        self.control = Control(
+            session, params["scheme"], params["host"], params["port"], params["api_key"] or "", params["admin_api_key"] or "", params["ca_path"] or ""
+        )
         self.node = Node(self.commands, params["name"] or "", params["gpus"] or [], self.control, secret)
         self.settings = self._settings()
         kept = {name: params[name] for name in SAME}
@@ -68,7 +88,21 @@ class Job:
     def _settings(self) -> Settings:
         params = self.params
         limits = {name: value / 1e3 for name, value in (params["slo"] or {}).items() if value is not None}
-        names = ("concurrency", "input_len", "num_prompts", "duration", "request_rate", "warmup_requests", "flush_cache", "request_timeout", "max_repeats", "precision", "processes", "start_at", "histograms")
+        names = (
+            "concurrency",
+            "input_len",
+            "num_prompts",
+            "duration",
+            "request_rate",
+            "warmup_requests",
+            "flush_cache",
+            "request_timeout",
+            "max_repeats",
+            "precision",
+            "processes",
+            "start_at",
+            "histograms",
+        )
         full = bool((params["extra_body"] or {}).get("ignore_eos", True))
         return Settings(slo=Slo(**limits), full_length=full, **{name: params[name] for name in names})
 
@@ -76,15 +110,28 @@ class Job:
         """What the requests are made of."""
         params, control = self.params, self.control
         made = Workload(
-            params["model"] or "", params["endpoint"], params["output_len"], params["input_len"], 0, params["prefix_groups"], params["range_ratio"], params["seed"],
-            secrets.token_hex(8), params["extra_body"] or {})
+            params["model"] or "",
+            params["endpoint"],
+            params["output_len"],
+            params["input_len"],
+            0,
+            params["prefix_groups"],
+            params["range_ratio"],
+            params["seed"],
+            secrets.token_hex(8),
+            params["extra_body"] or {},
+        )
         made.request_start = http1.post(PATHS[params["endpoint"]], control.netloc, control.headers())
         if params["prompts"] == "file":
             try:
                 with open(params["prompts_path"], encoding="utf-8") as handle:
                     made.lines = read_lines(handle)
             except (OSError, ValueError) as error:
-                raise Trouble("client_setup", "the prompts file %s cannot be used: %s" % (params["prompts_path"], error), "Give a JSON lines file on the host that makes the load.") from error
+                raise Trouble(
+                    "client_setup",
+                    "the prompts file %s cannot be used: %s" % (params["prompts_path"], error),
+                    "Give a JSON lines file on the host that makes the load.",
+                ) from error
         return made
 
     def _target(self) -> Any:
@@ -106,19 +153,41 @@ class Job:
         if soft >= wanted:
             return
         if hard != resource.RLIM_INFINITY and hard < wanted:
-            raise Trouble("client_setup", "a concurrency of %d needs %d open files, and the limit here is %d" % (max(self.params["concurrency"]), wanted, hard), "Raise LimitNOFILE or nofile for the user that runs the benchmark.")
+            raise Trouble(
+                "client_setup",
+                "a concurrency of %d needs %d open files, and the limit here is %d" % (max(self.params["concurrency"]), wanted, hard),
+                "Raise LimitNOFILE or nofile for the user that runs the benchmark.",
+            )
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
     def base(self) -> dict[str, Any]:
         """The result before anything was measured."""
         params = self.params
         return {
-            "schema": SCHEMA, "deployment": deployment_of(params), "strategy": params["strategy"] or "", "unit": self.node.unit_wanted, "campaign": params["campaign"] or "",
-            "host": params["inventory_host"] or socket.gethostname(), "client": socket.gethostname(),
-            "endpoint": self.control.base + PATHS[params["endpoint"]], "model": params["model"] or "", "max_model_len": None,
-            "versions": {"sglang": "", "client": CLIENT, "python": platform.python_version()}, "flags": {}, "gpus": None, "load_seconds": params["load_seconds"],
-            "settings": self.asked, "started_at": round(time.time(), 3), "ended_at": None, "points": [], "status": "failed", "cause": None, "best": {}, "advice": [],
-            "warnings": []}
+            "schema": SCHEMA,
+            "deployment": deployment_of(params),
+            "strategy": params["strategy"] or "",
+            "unit": self.node.unit_wanted,
+            "campaign": params["campaign"] or "",
+            "host": params["inventory_host"] or socket.gethostname(),
+            "client": socket.gethostname(),
+            "endpoint": self.control.base + PATHS[params["endpoint"]],
+            "model": params["model"] or "",
+            "max_model_len": None,
+            "versions": {"sglang": "", "client": CLIENT, "python": platform.python_version()},
+            "flags": {},
+            "gpus": None,
+            "load_seconds": params["load_seconds"],
+            "settings": self.asked,
+            "started_at": round(time.time(), 3),
+            "ended_at": None,
+            "points": [],
+            "status": "failed",
+            "cause": None,
+            "best": {},
+            "advice": [],
+            "warnings": [],
+        }
 
     def run(self, only_check: bool = False) -> dict[str, Any]:
         """All of it; what went wrong stands in ``cause``."""
@@ -144,7 +213,11 @@ class Job:
         except Trouble as trouble:
             made["cause"] = trouble.cause()
         except LoadFailed as error:
-            made["cause"] = {"code": "client_setup", "summary": "the load generator broke: %s" % str(error).strip().splitlines()[-1], "hint": str(error)[-1500:]}
+            made["cause"] = {
+                "code": "client_setup",
+                "summary": "the load generator broke: %s" % str(error).strip().splitlines()[-1],
+                "hint": str(error)[-1500:],
+            }
         finally:
             if store is not None:
                 store.release()
@@ -157,7 +230,11 @@ class Job:
         deadline = time.monotonic() + WAIT_FOR_OTHER
         while not store.take():
             if time.monotonic() > deadline:
-                raise Trouble("client_setup", "another benchmark of this deployment runs on this host", "Wait for it to end; it stops by itself when nobody asks for it any more.")
+                raise Trouble(
+                    "client_setup",
+                    "another benchmark of this deployment runs on this host",
+                    "Wait for it to end; it stops by itself when nobody asks for it any more.",
+                )
             if not self.tell({"phase": "waits for an earlier run of this benchmark to end"}):
                 raise Stopped()
             time.sleep(0.5)

@@ -56,14 +56,20 @@ def merge_points(wave: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     made.update({name: sum(point[name] for point in points) for name in SUMS})
     made["causes"] = [dict(cause, summary="%s: %s" % (client, cause["summary"])) for client, point in wave for cause in point["causes"]]
     made["warnings"] = list(dict.fromkeys(text for point in points for text in point["warnings"]))
-    made["errors"] = {kind: sum(point["errors"].get(kind, 0) for point in points) for kind in sorted({kind for point in points for kind in point["errors"]})}
+    made["errors"] = {
+        kind: sum(point["errors"].get(kind, 0) for point in points) for kind in sorted({kind for point in points for kind in point["errors"]})
+    }
     made["status"] = "failed" if not measured else "invalid" if made["causes"] else "valid"
     if measured:
         made.update(_rates(points, measured))
     made["client"] = {
-        "cpu": max(point["client"]["cpu"] for point in points), "cpu_s": round(sum(point["client"]["cpu_s"] for point in points), 2),
-        "processes": sum(point["client"]["processes"] for point in points), "rss_mb": max(point["client"]["rss_mb"] for point in points),
-        "connect_ms": max(point["client"]["connect_ms"] for point in points), "lateness_ms": _worst(points)}
+        "cpu": max(point["client"]["cpu"] for point in points),
+        "cpu_s": round(sum(point["client"]["cpu_s"] for point in points), 2),
+        "processes": sum(point["client"]["processes"] for point in points),
+        "rss_mb": max(point["client"]["rss_mb"] for point in points),
+        "connect_ms": max(point["client"]["connect_ms"] for point in points),
+        "lateness_ms": _worst(points),
+    }
     return made
 
 
@@ -84,14 +90,25 @@ def _rates(points: list[dict[str, Any]], measured: list[dict[str, Any]]) -> dict
     good = [point["goodput_requests_s"] for point in measured]
     completed, asked = sum(point["completed"] for point in measured), sum(point["asked"] for point in points)
     found: dict[str, Any] = {
-        "duration_s": round(seconds, 3), "output_tok_s": round(output / seconds, 2), "requests_s": round(completed / seconds, 4),
+        "duration_s": round(seconds, 3),
+        "output_tok_s": round(output / seconds, 2),
+        "requests_s": round(completed / seconds, 4),
         "total_tok_s": round((output + sum(point["input_tokens"] for point in measured)) / seconds, 2),
-        "output_tok_s_ci95": None if None in halves else round(sqrt(sum(half * half for half in halves)), 2), "repeats": 1, "rates": [round(output / seconds, 2)],
+        "output_tok_s_ci95": None if None in halves else round(sqrt(sum(half * half for half in halves)), 2),
+        "repeats": 1,
+        "rates": [round(output / seconds, 2)],
         "goodput_requests_s": None if None in good else round(sum(rate * point["duration_s"] for rate, point in zip(good, measured)) / seconds, 4),
         "slo_met": None if None in good else round(sum(point["slo_met"] * point["asked"] for point in measured) / asked, 4),
-        "steady": None if None in steady else {
-            "from_s": max(one["from_s"] for one in steady), "to_s": min(one["to_s"] for one in steady),
-            **{name: round(sum(one[name] for one in steady), 3) for name in ("output_tok_s", "requests_s")}}}
+        "steady": (
+            None
+            if None in steady
+            else {
+                "from_s": max(one["from_s"] for one in steady),
+                "to_s": min(one["to_s"] for one in steady),
+                **{name: round(sum(one[name] for one in steady), 3) for name in ("output_tok_s", "requests_s")},
+            }
+        ),
+    }
     merged = {}
     for kind in KINDS:
         whole = Histogram()

@@ -36,7 +36,13 @@ class Node:
             return None
         found = show(self.commands, [self.unit_wanted], _PROPERTIES)
         state = unit_state(found[0]) if found else unit_state({})
-        return {"invocation_id": state.invocation_id, "restarts": state.restarts, "main_pid": state.main_pid, "active_state": state.active_state, "load_state": state.load_state}
+        return {
+            "invocation_id": state.invocation_id,
+            "restarts": state.restarts,
+            "main_pid": state.main_pid,
+            "active_state": state.active_state,
+            "load_state": state.load_state,
+        }
 
     def require_unit(self) -> None:
         """Refuse to measure a unit that does not run."""
@@ -44,8 +50,14 @@ class Node:
         if found is None or found["active_state"] == "active":
             return
         if found["load_state"] == "not-found":
-            raise Trouble("unit_missing", "there is no unit %s on this host" % self.unit_wanted, "Run the benchmark on the node, or leave name out when it runs elsewhere.")
-        raise Trouble("stopped", "the unit %s is %s" % (self.unit_wanted, found["active_state"] or "unknown to systemd"), "Deploy it, and wait until it is ready.")
+            raise Trouble(
+                "unit_missing",
+                "there is no unit %s on this host" % self.unit_wanted,
+                "Run the benchmark on the node, or leave name out when it runs elsewhere.",
+            )
+        raise Trouble(
+            "stopped", "the unit %s is %s" % (self.unit_wanted, found["active_state"] or "unknown to systemd"), "Deploy it, and wait until it is ready."
+        )
 
     def gpu_rows(self) -> list[dict[str, Any]]:
         """One look at the GPUs; empty where there is no nvidia-smi."""
@@ -61,8 +73,12 @@ class Node:
         limits = [row["power_limit_w"] for row in rows if row["power_limit_w"]]
         code, topology, _errors = self.commands.run(["nvidia-smi", "topo", "-m"], timeout=30)
         return {
-            "count": len(rows), "names": list(dict.fromkeys(row["name"] for row in rows)), "driver": rows[0]["driver"],
-            "power_limit_w": max(limits) if limits else None, "fast_links": has_fast_links(topology) if code == 0 else None}
+            "count": len(rows),
+            "names": list(dict.fromkeys(row["name"] for row in rows)),
+            "driver": rows[0]["driver"],
+            "power_limit_w": max(limits) if limits else None,
+            "fast_links": has_fast_links(topology) if code == 0 else None,
+        }
 
     def look(self, now: float) -> Sample:
         """One sample during a run."""

@@ -46,7 +46,12 @@ def restarted(around: Around) -> str:
             return ""
         if not after["main_pid"]:
             return "the unit stopped running during the point (pid %d is gone)" % before["main_pid"]
-        return "the unit restarted during the point (restarts %d to %d, pid %d to %d)" % (before["restarts"], after["restarts"], before["main_pid"], after["main_pid"])
+        return "the unit restarted during the point (restarts %d to %d, pid %d to %d)" % (
+            before["restarts"],
+            after["restarts"],
+            before["main_pid"],
+            after["main_pid"],
+        )
     if around.start_before and around.start_after and around.start_before != around.start_after:
         return "the server restarted during the point: it reports another start"
     return ""
@@ -58,14 +63,24 @@ def causes(pool: Pool, around: Around) -> list[dict[str, str]]:
     tally = pool.whole
     life = restarted(around)
     if life:
-        found.append({"code": "server_restarted", "summary": life + (", after " + around.restart_code if around.restart_code else ""), "line": around.restart_line})
+        found.append(
+            {"code": "server_restarted", "summary": life + (", after " + around.restart_code if around.restart_code else ""), "line": around.restart_line}
+        )
     if tally.failed:
         kinds = ", ".join("%d %s" % (number, kind) for kind, number in sorted(tally.errors.items(), key=lambda pair: -pair[1]))
         most = max(tally.errors, key=lambda kind: tally.errors[kind])
-        found.append({"code": "lost_requests", "summary": "%d of %d requests failed: %s" % (tally.failed, tally.asked, kinds), "line": tally.details.get(most, "")})
+        found.append(
+            {"code": "lost_requests", "summary": "%d of %d requests failed: %s" % (tally.failed, tally.asked, kinds), "line": tally.details.get(most, "")}
+        )
     if tally.short > SHORT_SHARE * max(tally.completed, 1):
         got = tally.output_tokens / tally.completed
-        found.append({"code": "short_output", "summary": "%d of %d answers had fewer tokens than asked, %.0f on average" % (tally.short, tally.completed, got), "line": ""})
+        found.append(
+            {
+                "code": "short_output",
+                "summary": "%d of %d answers had fewer tokens than asked, %.0f on average" % (tally.short, tally.completed, got),
+                "line": "",
+            }
+        )
     busy = saturated(tally) if tally.completed else ""
     if busy:
         found.append({"code": "client_saturated", "summary": busy, "line": ""})
@@ -114,10 +129,21 @@ def point(pool: Pool, around: Around) -> dict[str, Any]:
     tally, why = pool.whole, causes(pool, around)
     status = FAILED if not tally.completed else INVALID if why else VALID
     made = {
-        "concurrency": around.concurrency, "request_rate": around.request_rate, "status": status, "causes": why, "warnings": warnings(pool, around),
-        "asked": tally.asked, "completed": tally.completed, "failed": tally.failed, "errors": dict(tally.errors), "short": tally.short,
-        "failed_tokens": tally.failed_tokens, "input_tokens": tally.input_tokens, "output_tokens": tally.output_tokens,
-        "cached_tokens": tally.cached_tokens or (int(around.cached[0]) if around.cached else 0)}
+        "concurrency": around.concurrency,
+        "request_rate": around.request_rate,
+        "status": status,
+        "causes": why,
+        "warnings": warnings(pool, around),
+        "asked": tally.asked,
+        "completed": tally.completed,
+        "failed": tally.failed,
+        "errors": dict(tally.errors),
+        "short": tally.short,
+        "failed_tokens": tally.failed_tokens,
+        "input_tokens": tally.input_tokens,
+        "output_tokens": tally.output_tokens,
+        "cached_tokens": tally.cached_tokens or (int(around.cached[0]) if around.cached else 0),
+    }
     made.update(_figures(pool))
     made.update(_surroundings(pool, around))
     return made
@@ -132,16 +158,26 @@ def _figures(pool: Pool) -> dict[str, Any]:
 
     itl_from = "chunks" if not tally.histograms["gap_multi"].count else "continuous_usage" if tally.continuous else "usage_total"
     return {
-        "duration_s": round(seconds, 3) if seconds else None, "output_tok_s": per_second(tally.output_tokens, 2),
-        "output_tok_s_ci95": None if half is None else round(half, 2), "ci_from": source,
-        "total_tok_s": per_second(tally.output_tokens + tally.input_tokens, 2), "requests_s": per_second(tally.completed, 4), "steady": pool.steady(),
-        "ttft_ms": tally.histograms["ttft"].summary(), "tpot_ms": tally.histograms["tpot"].summary(), "itl_ms": tally.itl().summary(), "itl_from": itl_from,
-        "e2e_ms": tally.histograms["e2e"].summary(), "chunk_gap_ms": tally.chunk_gap().summary(),
+        "duration_s": round(seconds, 3) if seconds else None,
+        "output_tok_s": per_second(tally.output_tokens, 2),
+        "output_tok_s_ci95": None if half is None else round(half, 2),
+        "ci_from": source,
+        "total_tok_s": per_second(tally.output_tokens + tally.input_tokens, 2),
+        "requests_s": per_second(tally.completed, 4),
+        "steady": pool.steady(),
+        "ttft_ms": tally.histograms["ttft"].summary(),
+        "tpot_ms": tally.histograms["tpot"].summary(),
+        "itl_ms": tally.itl().summary(),
+        "itl_from": itl_from,
+        "e2e_ms": tally.histograms["e2e"].summary(),
+        "chunk_gap_ms": tally.chunk_gap().summary(),
         "tokens_per_chunk": round(tally.output_tokens / tally.chunks, 3) if tally.chunks else None,
         "send_delay_ms": tally.histograms["send_delay"].summary(),
         "goodput_requests_s": per_second(tally.slo_met, 4) if tally.slo else None,
         "slo_met": round(tally.slo_met / tally.asked, 4) if tally.slo and tally.asked else None,
-        "repeats": len(pool.rates), "rates": [round(rate, 2) for rate in pool.rates]}
+        "repeats": len(pool.rates),
+        "rates": [round(rate, 2) for rate in pool.rates],
+    }
 
 
 def _surroundings(pool: Pool, around: Around) -> dict[str, Any]:
@@ -151,11 +187,19 @@ def _surroundings(pool: Pool, around: Around) -> dict[str, Any]:
     watts = gpu["power_w"] if gpu else None
     lateness = {name: quantile(tally.lateness, share) for name, share in (("p50", 0.5), ("p99", 0.99))}
     return {
-        "tok_s_per_watt": round(rate / watts, 3) if rate and watts else None, "gpu": gpu, "server": server_summary(around.samples, hits),
+        "tok_s_per_watt": round(rate / watts, 3) if rate and watts else None,
+        "gpu": gpu,
+        "server": server_summary(around.samples, hits),
         "client": {
-            "cpu": round(tally.cpu_share, 3), "cpu_s": round(tally.cpu_s, 2), "processes": around.processes, "rss_mb": round(tally.rss_mb, 1),
-            "lateness_ms": {name: None if value is None else round(value * 1e3, 3) for name, value in lateness.items()}, "connect_ms": round(tally.connect_s * 1e3, 3)},
-        "unit": around.unit_after}
+            "cpu": round(tally.cpu_share, 3),
+            "cpu_s": round(tally.cpu_s, 2),
+            "processes": around.processes,
+            "rss_mb": round(tally.rss_mb, 1),
+            "lateness_ms": {name: None if value is None else round(value * 1e3, 3) for name, value in lateness.items()},
+            "connect_ms": round(tally.connect_s * 1e3, 3),
+        },
+        "unit": around.unit_after,
+    }
 
 
 def not_run(concurrency: int, request_rate: float | None, why: str) -> dict[str, Any]:

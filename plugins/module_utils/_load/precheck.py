@@ -35,7 +35,11 @@ def served_model(listed: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
     """The model to ask for; refuses one that is not served, since the server itself would take any name."""
     ids = [str(one.get("id")) for one in listed]
     if wanted and wanted not in ids:
-        raise Trouble("wrong_model", "the server serves %s, not %s" % (", ".join(ids) or "no model", wanted), "Point host and port at the right deployment, or correct model.")
+        raise Trouble(
+            "wrong_model",
+            "the server serves %s, not %s" % (", ".join(ids) or "no model", wanted),
+            "Point host and port at the right deployment, or correct model.",
+        )
     if not ids:
         raise Trouble("wrong_model", "the server lists no model", "Is it still starting?")
     return listed[ids.index(wanted) if wanted else 0]
@@ -61,8 +65,10 @@ def check(control: Control, workload: Workload, input_len: int, generator: Any) 
 def _fits(ground: Ground, total: int, input_len: int, output_len: int) -> None:
     if ground.max_model_len and total > ground.max_model_len:
         raise Trouble(
-            "context_too_long", "input_len %d + output_len %d = %d tokens, and the server's context is %d" % (input_len, output_len, total, ground.max_model_len),
-            "Ask for shorter prompts or answers, or start the server with a longer context.")
+            "context_too_long",
+            "input_len %d + output_len %d = %d tokens, and the server's context is %d" % (input_len, output_len, total, ground.max_model_len),
+            "Ask for shorter prompts or answers, or start the server with a longer context.",
+        )
 
 
 def refusal(status: int, content_type: str, raw: bytes, path: str) -> Trouble:
@@ -71,10 +77,22 @@ def refusal(status: int, content_type: str, raw: bytes, path: str) -> Trouble:
     if status in (401, 403):
         return Trouble("auth", "%s refuses the API key (HTTP %d)" % (path, status), "Set api_key to the key the server was started with.")
     if "json" not in content_type and status not in (500, 503):
-        return Trouble("not_our_server", "%s says HTTP %d, %s, %r" % (path, status, content_type or "no content type", raw[:80].decode("utf-8", "replace")), "Does another program own this port?")
+        return Trouble(
+            "not_our_server",
+            "%s says HTTP %d, %s, %r" % (path, status, content_type or "no content type", raw[:80].decode("utf-8", "replace")),
+            "Does another program own this port?",
+        )
     if "context length" in told or "longer than the model" in told or "Requested token count" in told:
-        return Trouble("context_too_long", "%s refuses the request: %s" % (path, told), "Ask for shorter prompts or answers, or start the server with a longer context.")
-    return Trouble("client_setup", "%s refuses the sweep's request with HTTP %d: %s" % (path, status, told), "Compare extra_body, endpoint and prompts with what this server takes.")
+        return Trouble(
+            "context_too_long",
+            "%s refuses the request: %s" % (path, told),
+            "Ask for shorter prompts or answers, or start the server with a longer context.",
+        )
+    return Trouble(
+        "client_setup",
+        "%s refuses the sweep's request with HTTP %d: %s" % (path, status, told),
+        "Compare extra_body, endpoint and prompts with what this server takes.",
+    )
 
 
 def _first_answer(control: Control, workload: Workload, ground: Ground, generator: Any) -> None:
@@ -93,7 +111,10 @@ def _first_answer(control: Control, workload: Workload, ground: Ground, generato
     answer.close()
     if answer.error:
         kind = response.headers.get("Content-Type", "")
-        raise Trouble("not_our_server" if "event-stream" not in kind else "client_setup", "a trial request ended as %s: %s" % (answer.error, answer.detail or raw[:80].decode("utf-8", "replace")))
+        raise Trouble(
+            "not_our_server" if "event-stream" not in kind else "client_setup",
+            "a trial request ended as %s: %s" % (answer.error, answer.detail or raw[:80].decode("utf-8", "replace")),
+        )
     ground.usage = bool(answer.tokens)
     ground.tokens_per_chunk = answer.tokens_or_chunks() / len(answer.times)
     # Usage in every chunk makes the stream longer, so it is only asked for where chunks and tokens differ.
@@ -123,8 +144,13 @@ def _whole_request(control: Control, workload: Workload) -> None:
     path = PATHS[workload.endpoint]
     raw, _asked = Prompts(workload, "whole").request(0)
     response = control.session.post(
-        control.base + path, data=raw.split(b"\r\n\r\n", 1)[1], headers=dict(control.headers(), **{"Content-Type": "application/json"}), stream=True,
-        timeout=(5.0, 600.0), allow_redirects=False)
+        control.base + path,
+        data=raw.split(b"\r\n\r\n", 1)[1],
+        headers=dict(control.headers(), **{"Content-Type": "application/json"}),
+        stream=True,
+        timeout=(5.0, 600.0),
+        allow_redirects=False,
+    )
     with response:
         if response.status_code != 200:
             raise refusal(response.status_code, response.headers.get("Content-Type", ""), response.content[:4096], path)

@@ -96,7 +96,7 @@ class Prompts:
         if self.workload.range_ratio < 1.0:
             chance = random.Random("%s %s %d" % (self.workload.seed, self.run, number))
             asked = max(1, round(asked * chance.uniform(self.workload.range_ratio, 1.0)))
-            content = content[:round(len(content) * chance.uniform(self.workload.range_ratio, 1.0))]
+            content = content[: round(len(content) * chance.uniform(self.workload.range_ratio, 1.0))]
         prefix = self.prefixes[number % len(self.prefixes)] if self.prefixes else ""
         start = prefix + salt(self.workload.nonce, self.run, number) + " "
         before, after = self._frame(asked)

@@ -40,11 +40,29 @@ def starved_pipeline(point: dict[str, Any], flags: dict[str, Any], gpus: dict[st
     micro = flags.get("pp_max_micro_batch_size")
     evidence = {"power_w": gpu["power_w"], "util": gpu["util"], "running_max": running, "pp_size": stages, "pp_max_micro_batch_size": micro}
     if asked < stages:
-        return _advice("starved_pipeline", point, "%s: %d requests cannot fill %d stages" % (words, asked, stages), "A pipeline needs at least as many requests as stages; compare at higher concurrency.", **evidence)
+        return _advice(
+            "starved_pipeline",
+            point,
+            "%s: %d requests cannot fill %d stages" % (words, asked, stages),
+            "A pipeline needs at least as many requests as stages; compare at higher concurrency.",
+            **evidence,
+        )
     if running is not None and running < 0.9 * asked:
         limit = "; pp_max_micro_batch_size is %s" % micro if micro else ""
-        return _advice("starved_pipeline", point, "%s: pipeline bubbles; only %d of %d requests run%s" % (words, running, asked, limit), "Raise pp_max_micro_batch_size, or max_running_requests from which it follows.", **evidence)
-    return _advice("starved_pipeline", point, "%s: pipeline bubbles between %d stages" % (words, stages), "Try pp_async_batch_depth, fewer stages with tensor or expert parallelism inside them, or more requests.", **evidence)
+        return _advice(
+            "starved_pipeline",
+            point,
+            "%s: pipeline bubbles; only %d of %d requests run%s" % (words, running, asked, limit),
+            "Raise pp_max_micro_batch_size, or max_running_requests from which it follows.",
+            **evidence,
+        )
+    return _advice(
+        "starved_pipeline",
+        point,
+        "%s: pipeline bubbles between %d stages" % (words, stages),
+        "Try pp_async_batch_depth, fewer stages with tensor or expert parallelism inside them, or more requests.",
+        **evidence,
+    )
 
 
 def admission_limit(point: dict[str, Any], flags: dict[str, Any], gpus: dict[str, Any]) -> Advice:
@@ -54,8 +72,16 @@ def admission_limit(point: dict[str, Any], flags: dict[str, Any], gpus: dict[str
     limit = flags.get("effective_max_running_requests") or server.get("max_running_requests") or flags.get("max_running_requests")
     if not limit or usage >= 0.9 or waiting < 0.05 * point["concurrency"] or running < 0.95 * limit:
         return None
-    return _advice("admission_limit", point, "max_running_requests is reached: %d run, %.0f wait, and %d %% of the KV cache is used" % (running, waiting, round(100 * usage)),
-                   "Raise max_running_requests (and the CUDA graph batch with it).", running_max=running, waiting=waiting, limit=limit, token_usage_max=usage)
+    return _advice(
+        "admission_limit",
+        point,
+        "max_running_requests is reached: %d run, %.0f wait, and %d %% of the KV cache is used" % (running, waiting, round(100 * usage)),
+        "Raise max_running_requests (and the CUDA graph batch with it).",
+        running_max=running,
+        waiting=waiting,
+        limit=limit,
+        token_usage_max=usage,
+    )
 
 
 def kv_cache_full(point: dict[str, Any], flags: dict[str, Any], gpus: dict[str, Any]) -> Advice:
@@ -64,8 +90,14 @@ def kv_cache_full(point: dict[str, Any], flags: dict[str, Any], gpus: dict[str, 
     usage, waiting = server.get("token_usage_max") or 0, server.get("waiting_max") or 0
     if usage < 0.95 or waiting <= 0:
         return None
-    return _advice("kv_cache_full", point, "the KV cache is full (%d %%) while up to %d requests wait" % (round(100 * usage), waiting),
-                   "Raise mem_fraction_static, use an FP8 KV cache, or spread the model over more GPUs.", token_usage_max=usage, waiting_max=waiting)
+    return _advice(
+        "kv_cache_full",
+        point,
+        "the KV cache is full (%d %%) while up to %d requests wait" % (round(100 * usage), waiting),
+        "Raise mem_fraction_static, use an FP8 KV cache, or spread the model over more GPUs.",
+        token_usage_max=usage,
+        waiting_max=waiting,
+    )
 
 
 def client_saturated(point: dict[str, Any], flags: dict[str, Any], gpus: dict[str, Any]) -> Advice:
@@ -73,7 +105,13 @@ def client_saturated(point: dict[str, Any], flags: dict[str, Any], gpus: dict[st
     told = [cause["summary"] for cause in point["causes"] if cause["code"] == "client_saturated"]
     if not told:
         return None
-    return _advice("client_saturated", point, "the load generator was too slow: %s" % told[0], "Run the load from a host with free cores, or from several hosts.", **point["client"])
+    return _advice(
+        "client_saturated",
+        point,
+        "the load generator was too slow: %s" % told[0],
+        "Run the load from a host with free cores, or from several hosts.",
+        **point["client"],
+    )
 
 
 def power_capped(point: dict[str, Any], flags: dict[str, Any], gpus: dict[str, Any]) -> Advice:
@@ -82,8 +120,14 @@ def power_capped(point: dict[str, Any], flags: dict[str, Any], gpus: dict[str, A
     load = _share(gpu.get("power_w"), gpu.get("power_limit_w"))
     if load is None or load < 0.95:
         return None
-    return _advice("power_capped", point, "GPUs run at their power limit, %s" % _watts(gpu), "A higher power limit would give more; without it compare strategies by tok/s per watt.",
-                   power_w=gpu["power_w"], power_limit_w=gpu["power_limit_w"])
+    return _advice(
+        "power_capped",
+        point,
+        "GPUs run at their power limit, %s" % _watts(gpu),
+        "A higher power limit would give more; without it compare strategies by tok/s per watt.",
+        power_w=gpu["power_w"],
+        power_limit_w=gpu["power_limit_w"],
+    )
 
 
 def clock_capped(point: dict[str, Any], flags: dict[str, Any], gpus: dict[str, Any]) -> Advice:
@@ -92,8 +136,14 @@ def clock_capped(point: dict[str, Any], flags: dict[str, Any], gpus: dict[str, A
     speed, load = _share(gpu.get("clock_mhz"), gpu.get("clock_max_mhz")), _share(gpu.get("power_w"), gpu.get("power_limit_w"))
     if speed is None or speed > 0.75 or (gpu.get("util") or 0) < HIGH_UTIL or load is None or load >= 0.95:
         return None
-    return _advice("clock_capped", point, "GPUs are busy at %d MHz of %d MHz, below their power limit" % (gpu["clock_mhz"], gpu["clock_max_mhz"]),
-                   "Look for heat or a locked clock: nvidia-smi -q -d CLOCK,PERFORMANCE.", clock_mhz=gpu["clock_mhz"], clock_max_mhz=gpu["clock_max_mhz"])
+    return _advice(
+        "clock_capped",
+        point,
+        "GPUs are busy at %d MHz of %d MHz, below their power limit" % (gpu["clock_mhz"], gpu["clock_max_mhz"]),
+        "Look for heat or a locked clock: nvidia-smi -q -d CLOCK,PERFORMANCE.",
+        clock_mhz=gpu["clock_mhz"],
+        clock_max_mhz=gpu["clock_max_mhz"],
+    )
 
 
 def cache_inflates(point: dict[str, Any], flags: dict[str, Any], gpus: dict[str, Any]) -> Advice:
@@ -101,8 +151,13 @@ def cache_inflates(point: dict[str, Any], flags: dict[str, Any], gpus: dict[str,
     if "cache_hits" not in point["warnings"]:
         return None
     share = (point.get("server") or {}).get("cache_hit_rate") or _share(point.get("cached_tokens"), point.get("input_tokens")) or 0.0
-    return _advice("cache_hits", point, "%d %% of the prompt tokens came from the prefix cache" % round(100 * share),
-                   "Set flush_cache, use random prompts, or take the figure as one of a warm cache.", cache_hit_rate=share)
+    return _advice(
+        "cache_hits",
+        point,
+        "%d %% of the prompt tokens came from the prefix cache" % round(100 * share),
+        "Set flush_cache, use random prompts, or take the figure as one of a warm cache.",
+        cache_hit_rate=share,
+    )
 
 
 def all_reduce_bound(point: dict[str, Any], flags: dict[str, Any], gpus: dict[str, Any]) -> Advice:
@@ -112,13 +167,28 @@ def all_reduce_bound(point: dict[str, Any], flags: dict[str, Any], gpus: dict[st
     load = _share(gpu.get("power_w"), gpu.get("power_limit_w"))
     if size < 2 or gpus.get("fast_links") is not False or load is None or load >= IDLE_POWER or (gpu.get("util") or 0) < HIGH_UTIL:
         return None
-    return _advice("all_reduce_bound", point, "GPUs look busy (%d %%) at %s: tp_size %d over PCIe waits for its all-reduce" % (round(gpu["util"]), _watts(gpu), size),
-                   "Compare pipeline parallelism or a smaller tp_size%s; check P2P and NCCL settings." % ("" if experts > 1 else ", or expert parallelism for a mixture of experts"),
-                   util=gpu["util"], power_w=gpu["power_w"], tp_size=size)
+    return _advice(
+        "all_reduce_bound",
+        point,
+        "GPUs look busy (%d %%) at %s: tp_size %d over PCIe waits for its all-reduce" % (round(gpu["util"]), _watts(gpu), size),
+        "Compare pipeline parallelism or a smaller tp_size%s; check P2P and NCCL settings."
+        % ("" if experts > 1 else ", or expert parallelism for a mixture of experts"),
+        util=gpu["util"],
+        power_w=gpu["power_w"],
+        tp_size=size,
+    )
 
 
 RULES: tuple[Callable[..., Any], ...] = (
-    client_saturated, cache_inflates, kv_cache_full, admission_limit, starved_pipeline, all_reduce_bound, power_capped, clock_capped)
+    client_saturated,
+    cache_inflates,
+    kv_cache_full,
+    admission_limit,
+    starved_pipeline,
+    all_reduce_bound,
+    power_capped,
+    clock_capped,
+)
 
 
 def advise(points: list[dict[str, Any]], flags: dict[str, Any], gpus: dict[str, Any] | None) -> list[dict[str, Any]]:

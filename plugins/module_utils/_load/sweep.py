@@ -119,8 +119,12 @@ class Sweep:
     def _measure(self, concurrency: int, number: int) -> dict[str, Any]:
         self._warm_up(concurrency, number)
         around = Around(
-            concurrency, self.settings.request_rate, self.settings.precision, template_tokens=self.ground.template_tokens,
-            prefix_wanted=self.workload.prefix_words > 0)
+            concurrency,
+            self.settings.request_rate,
+            self.settings.precision,
+            template_tokens=self.ground.template_tokens,
+            prefix_wanted=self.workload.prefix_words > 0,
+        )
         if self.settings.flush_cache:
             around.flush_trouble = self.tools.control.flush_cache()
         around.unit_before = self.tools.unit()
@@ -220,7 +224,17 @@ class Sweep:
         load(Run(self.tools.target, prompts.source(requests), limits), lambda counts: self._tell("warm-up", number, concurrency))
 
     # ----------------------------------------------------------------------- progress
-    def _tell(self, phase: str, number: int, concurrency: int = 0, repeat: int = 0, counts: Any = None, elapsed: float = 0.0, total: int | None = None, until: float | None = None) -> bool:
+    def _tell(
+        self,
+        phase: str,
+        number: int,
+        concurrency: int = 0,
+        repeat: int = 0,
+        counts: Any = None,
+        elapsed: float = 0.0,
+        total: int | None = None,
+        until: float | None = None,
+    ) -> bool:
         """Say how far it is; stops everything when nobody listens."""
         counts = counts or {"completed": 0, "failed": 0, "tokens": 0}
         done = counts["completed"] + counts["failed"]
@@ -229,11 +243,24 @@ class Sweep:
             left = max(until - elapsed, 0.0)
         elif total and done:
             left = elapsed * (total - done) / done
-        if not self.tools.tell({
-                "phase": phase, "point": number + 1, "points": len(self.settings.concurrency), "concurrency": concurrency, "repeat": repeat,
-                "completed": counts["completed"], "failed": counts["failed"], "asked": total, "elapsed": round(elapsed, 1),
-                "tok_s": round(counts["tokens"] / elapsed, 1) if elapsed else None, "left_s": None if left is None else round(left),
-                "sweep_left_s": round((len(self.settings.concurrency) - number - 1) * sum(self.spent) / len(self.spent) + (left or 0)) if self.spent else None}):
+        if not self.tools.tell(
+            {
+                "phase": phase,
+                "point": number + 1,
+                "points": len(self.settings.concurrency),
+                "concurrency": concurrency,
+                "repeat": repeat,
+                "completed": counts["completed"],
+                "failed": counts["failed"],
+                "asked": total,
+                "elapsed": round(elapsed, 1),
+                "tok_s": round(counts["tokens"] / elapsed, 1) if elapsed else None,
+                "left_s": None if left is None else round(left),
+                "sweep_left_s": (
+                    round((len(self.settings.concurrency) - number - 1) * sum(self.spent) / len(self.spent) + (left or 0)) if self.spent else None
+                ),
+            }
+        ):
             raise Stopped()
         return True
 

@@ -134,7 +134,20 @@ class Tally:
 
     def join(self, other: Tally) -> None:
         """Add the tally of another process of the same run."""
-        for name in ("completed", "failed", "short", "estimated", "slo_met", "input_tokens", "output_tokens", "cached_tokens", "failed_tokens", "chunks", "continuous", "cpu_s"):
+        for name in (
+            "completed",
+            "failed",
+            "short",
+            "estimated",
+            "slo_met",
+            "input_tokens",
+            "output_tokens",
+            "cached_tokens",
+            "failed_tokens",
+            "chunks",
+            "continuous",
+            "cpu_s",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("last_sent", "last_token", "cpu_share", "rss_mb", "connect_s"):
             setattr(self, name, max(getattr(self, name), getattr(other, name)))

@@ -43,16 +43,26 @@ def parse_gpus(text: str, wanted: Iterable[Any] = ()) -> list[dict[str, Any]]:
         if len(cells) != len(GPU_FIELDS) or not cells[0].isdigit() or (names and cells[0] not in names):
             continue
         util, power, limit, memory, clock, fastest = map(number, cells[2:8])
-        rows.append({
-            "index": int(cells[0]), "name": cells[1], "util": util, "power_w": power, "power_limit_w": limit, "memory_mib": memory,
-            "clock_mhz": clock, "clock_max_mhz": fastest, "driver": cells[8]})
+        rows.append(
+            {
+                "index": int(cells[0]),
+                "name": cells[1],
+                "util": util,
+                "power_w": power,
+                "power_limit_w": limit,
+                "memory_mib": memory,
+                "clock_mhz": clock,
+                "clock_max_mhz": fastest,
+                "driver": cells[8],
+            }
+        )
     return rows
 
 
 def has_fast_links(topology: str) -> bool | None:
     """Whether ``nvidia-smi topo -m`` shows a link other than PCIe between GPUs; ``None`` when it shows no pair."""
     rows = [line.split() for line in topology.splitlines() if line.startswith("GPU")]
-    links = {cell for row in rows for cell in row[1:1 + len(rows)] if cell != "X" and not cell.startswith("GPU")}
+    links = {cell for row in rows for cell in row[1 : 1 + len(rows)] if cell != "X" and not cell.startswith("GPU")}
     return any(link.startswith(_LINKS) for link in links) if links else None
 
 
@@ -75,7 +85,15 @@ def gpu_summary(samples: list[Sample]) -> dict[str, Any] | None:
     per_gpu = []
     for index in sorted({gpu["index"] for look in looks for gpu in look}):
         own = [gpu for look in looks for gpu in look if gpu["index"] == index]
-        per_gpu.append({"index": index, **{name: rounded(mean(gpu[name] for gpu in own)) for name in ("util", "power_w", "memory_mib", "clock_mhz", "clock_max_mhz", "power_limit_w")}})
+        per_gpu.append(
+            {
+                "index": index,
+                **{
+                    name: rounded(mean(gpu[name] for gpu in own))
+                    for name in ("util", "power_w", "memory_mib", "clock_mhz", "clock_max_mhz", "power_limit_w")
+                },
+            }
+        )
 
     def total(name: str) -> float | None:
         values = [gpu[name] for gpu in per_gpu if gpu[name] is not None]
@@ -84,9 +102,16 @@ def gpu_summary(samples: list[Sample]) -> dict[str, Any] | None:
     flat = [gpu for look in looks for gpu in look]
     slowed = [gpu["power_w"] >= 0.97 * gpu["power_limit_w"] for gpu in flat if gpu["power_w"] and gpu["power_limit_w"]]
     return {
-        "util": rounded(mean(gpu["util"] for gpu in per_gpu)), "power_w": total("power_w"), "power_limit_w": total("power_limit_w"),
-        "memory_mib": total("memory_mib"), "clock_mhz": rounded(mean(gpu["clock_mhz"] for gpu in per_gpu)),
-        "clock_max_mhz": rounded(mean(gpu["clock_max_mhz"] for gpu in per_gpu)), "throttled": rounded(mean(slowed), 3), "samples": len(looks), "per_gpu": per_gpu}
+        "util": rounded(mean(gpu["util"] for gpu in per_gpu)),
+        "power_w": total("power_w"),
+        "power_limit_w": total("power_limit_w"),
+        "memory_mib": total("memory_mib"),
+        "clock_mhz": rounded(mean(gpu["clock_mhz"] for gpu in per_gpu)),
+        "clock_max_mhz": rounded(mean(gpu["clock_max_mhz"] for gpu in per_gpu)),
+        "throttled": rounded(mean(slowed), 3),
+        "samples": len(looks),
+        "per_gpu": per_gpu,
+    }
 
 
 def server_summary(samples: list[Sample], cached: float | None) -> dict[str, Any] | None:
@@ -99,11 +124,16 @@ def server_summary(samples: list[Sample], cached: float | None) -> dict[str, Any
         return max(look.get(name) or 0 for look in looks)
 
     return {
-        "running": rounded(mean(look.get("running") for look in looks)), "running_max": peak("running"),
-        "waiting": rounded(mean(look.get("waiting") for look in looks)), "waiting_max": peak("waiting"),
-        "token_usage": rounded(mean(look.get("token_usage") for look in looks), 3), "token_usage_max": round(peak("token_usage"), 3),
+        "running": rounded(mean(look.get("running") for look in looks)),
+        "running_max": peak("running"),
+        "waiting": rounded(mean(look.get("waiting") for look in looks)),
+        "waiting_max": peak("waiting"),
+        "token_usage": rounded(mean(look.get("token_usage") for look in looks), 3),
+        "token_usage_max": round(peak("token_usage"), 3),
         "cache_hit_rate": rounded(cached if cached is not None else mean(look.get("cache_hit_rate") for look in looks), 4),
-        "max_running_requests": int(peak("max_running_requests")) or None, "samples": len(looks)}
+        "max_running_requests": int(peak("max_running_requests")) or None,
+        "samples": len(looks),
+    }
 
 
 class Watcher:

@@ -124,8 +124,11 @@ def _fork(run: Run, process: int, processes: int, shared: Shared, go_read: int, 
 
 def _child(run: Run, process: int, processes: int, shared: Shared, ready: int, go_read: int) -> Tally:
     limits = replace(
-        run.limits, concurrency=share(run.limits.concurrency, process, processes), at_least=share(run.limits.at_least, process, processes),
-        give_up_after=-(-run.limits.give_up_after // processes))
+        run.limits,
+        concurrency=share(run.limits.concurrency, process, processes),
+        at_least=share(run.limits.at_least, process, processes),
+        give_up_after=-(-run.limits.give_up_after // processes),
+    )
     tally = Tally(slo=run.slo or Slo(), full_length=run.full_length)
     arrivals = run.arrivals(process, processes) if run.arrivals else None
     engine = Engine(run.target, run.source(process, processes), limits, tally, arrivals)

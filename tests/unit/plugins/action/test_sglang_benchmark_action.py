@@ -9,30 +9,53 @@ import pytest
 from ansible_collections.gpuops.sglang.plugins.action.sglang_benchmark import earlier, point_text, progress_text
 
 RUNNING = {
-    "phase": "run", "point": 3, "points": 10, "concurrency": 4, "repeat": 2, "completed": 118, "failed": 0, "asked": 200, "tok_s": 812.4, "left_s": 40, "sweep_left_s": 600}
+    "phase": "run",
+    "point": 3,
+    "points": 10,
+    "concurrency": 4,
+    "repeat": 2,
+    "completed": 118,
+    "failed": 0,
+    "asked": 200,
+    "tok_s": 812.4,
+    "left_s": 40,
+    "sweep_left_s": 600,
+}
 
 
-@pytest.mark.parametrize("change,text", [
-    ({}, "point 3 of 10, C=4, run 2: 118 of 200 requests, 812 tok/s so far, about 10 min left"),
-    ({"failed": 2, "sweep_left_s": None}, "point 3 of 10, C=4, run 2: 120 of 200 requests (2 failed), 812 tok/s so far, about 40 s left"),
-    ({"asked": None, "tok_s": None, "left_s": None, "sweep_left_s": None}, "point 3 of 10, C=4, run 2: 118 requests"),
-    ({"phase": "warm-up"}, "point 3 of 10, C=4: warm-up"),
-    ({"phase": "checks", "concurrency": 0}, "checks"),
-])
+@pytest.mark.parametrize(
+    "change,text",
+    [
+        ({}, "point 3 of 10, C=4, run 2: 118 of 200 requests, 812 tok/s so far, about 10 min left"),
+        ({"failed": 2, "sweep_left_s": None}, "point 3 of 10, C=4, run 2: 120 of 200 requests (2 failed), 812 tok/s so far, about 40 s left"),
+        ({"asked": None, "tok_s": None, "left_s": None, "sweep_left_s": None}, "point 3 of 10, C=4, run 2: 118 requests"),
+        ({"phase": "warm-up"}, "point 3 of 10, C=4: warm-up"),
+        ({"phase": "checks", "concurrency": 0}, "checks"),
+    ],
+)
 def test_progress_in_one_line(change, text):
     assert progress_text(dict(RUNNING, **change)) == text
 
 
 POINT = {
-    "status": "valid", "concurrency": 8, "output_tok_s": 390.45, "output_tok_s_ci95": 2.02, "ttft_ms": {"p50": 50.6}, "itl_ms": {"p50": 20.0},
-    "causes": [{"code": "lost_requests"}]}
+    "status": "valid",
+    "concurrency": 8,
+    "output_tok_s": 390.45,
+    "output_tok_s_ci95": 2.02,
+    "ttft_ms": {"p50": 50.6},
+    "itl_ms": {"p50": 20.0},
+    "causes": [{"code": "lost_requests"}],
+}
 
 
-@pytest.mark.parametrize("change,text", [
-    ({}, "C=8 390.4 tok/s ± 2.0, TTFT p50 51 ms, ITL p50 20.0 ms"),
-    ({"status": "invalid", "output_tok_s_ci95": None}, "(C=8 390.4 tok/s, TTFT p50 51 ms, ITL p50 20.0 ms) invalid: lost_requests"),
-    ({"status": "failed"}, "C=8 failed: lost_requests"),
-])
+@pytest.mark.parametrize(
+    "change,text",
+    [
+        ({}, "C=8 390.4 tok/s ± 2.0, TTFT p50 51 ms, ITL p50 20.0 ms"),
+        ({"status": "invalid", "output_tok_s_ci95": None}, "(C=8 390.4 tok/s, TTFT p50 51 ms, ITL p50 20.0 ms) invalid: lost_requests"),
+        ({"status": "failed"}, "C=8 failed: lost_requests"),
+    ],
+)
 def test_a_point_in_one_line(change, text):
     assert point_text(dict(POINT, **change)) == text
 

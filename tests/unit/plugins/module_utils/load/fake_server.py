@@ -14,7 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 def event(text=None, finish=None, usage=None, **more):
     """One SSE event with SGLang's fields."""
     delta = {"role": "assistant", "content": text} if text is not None else {"content": None}
-    choices = [] if usage is not None and text is None and finish is None else [{"index": 0, "delta": delta, "finish_reason": finish, "matched_stop": None}]
+    choices = (
+        [] if usage is not None and text is None and finish is None else [{"index": 0, "delta": delta, "finish_reason": finish, "matched_stop": None}]
+    )
     return ("data: " + json.dumps(dict({"id": "x", "object": "chat.completion.chunk", "choices": choices, "usage": usage}, **more)) + "\n\n").encode()
 
 

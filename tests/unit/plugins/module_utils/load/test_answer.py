@@ -34,7 +34,7 @@ def chunked(events):
 
 def read(raw, size=None, ended=True):
     answer = Answer(0.0, 0.0, 3)
-    pieces = [raw[at:at + size] for at in range(0, len(raw), size)] if size else [raw]
+    pieces = [raw[at : at + size] for at in range(0, len(raw), size)] if size else [raw]
     for number, piece in enumerate(pieces):
         answer.at.append(float(number))
         answer.data.append(piece)
@@ -60,7 +60,7 @@ def test_a_good_answer_reads_the_same_in_pieces_of_any_size(size):
 def test_how_the_body_is_framed_does_not_matter(framing):
     whole = b"".join(GOOD)
     if framing == "split events":
-        raw = HEAD + chunked([whole[at:at + 37] for at in range(0, len(whole), 37)])
+        raw = HEAD + chunked([whole[at : at + 37] for at in range(0, len(whole), 37)])
     elif framing == "joined events":
         raw = HEAD + chunked([whole])
     elif framing == "to close":
@@ -98,15 +98,18 @@ def test_usage_in_every_chunk_gives_counts():
     assert answer.counts == [2, 3]
 
 
-@pytest.mark.parametrize("events,ended,kind", [
-    ([text("a"), ERROR, DONE], True, "sse_error"),
-    ([text("a"), data(b"{oops"), DONE], True, "sse_error"),
-    ([END, COUNT, DONE], True, "empty"),
-    ([text("a"), END], True, "unfinished"),
-    ([text("a"), DONE], True, "unfinished"),
-    ([text("a"), text("b")], False, "cut"),
-    ([text("a"), data({"choices": [{"delta": {}, "finish_reason": "abort"}]}), DONE], True, "sse_error"),
-])
+@pytest.mark.parametrize(
+    "events,ended,kind",
+    [
+        ([text("a"), ERROR, DONE], True, "sse_error"),
+        ([text("a"), data(b"{oops"), DONE], True, "sse_error"),
+        ([END, COUNT, DONE], True, "empty"),
+        ([text("a"), END], True, "unfinished"),
+        ([text("a"), DONE], True, "unfinished"),
+        ([text("a"), text("b")], False, "cut"),
+        ([text("a"), data({"choices": [{"delta": {}, "finish_reason": "abort"}]}), DONE], True, "sse_error"),
+    ],
+)
 def test_what_is_no_success_is_named(events, ended, kind):
     answer = read(HEAD + chunked(events), ended=ended)
     assert answer.error == kind
@@ -119,9 +122,16 @@ def test_the_servers_words_are_kept():
     assert (answer.error, answer.detail) == ("http_400", "too long")
 
 
-@pytest.mark.parametrize("body,words", [
-    (b'{"error":{"message":"a"}}', "a"), (b'{"error":"Unauthorized"}', "Unauthorized"), (b'{"detail":"Not Found"}', "Not Found"), (b"<html>", "<html>"), (b"", ""),
-])
+@pytest.mark.parametrize(
+    "body,words",
+    [
+        (b'{"error":{"message":"a"}}', "a"),
+        (b'{"error":"Unauthorized"}', "Unauthorized"),
+        (b'{"detail":"Not Found"}', "Not Found"),
+        (b"<html>", "<html>"),
+        (b"", ""),
+    ],
+)
 def test_messages_of_error_bodies(body, words):
     assert message_of(body) == words
 

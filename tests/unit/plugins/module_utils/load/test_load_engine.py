@@ -30,8 +30,13 @@ def running_server():
 def drive(port, requests=20, concurrency=4, tokens=8, processes=1, arrivals=None, slo=None, progress=None, **limits):
     work = Workload("demo", output_len=tokens, words=12, request_start=http1.post("/v1/chat/completions", "127.0.0.1", {}))
     run = Run(
-        resolve("127.0.0.1", port), Prompts(work, "test").source(requests), Limits(concurrency, **dict({"request_timeout": 5.0, "backoff": 0.01}, **limits)),
-        processes, slo or Slo(), arrivals=arrivals)
+        resolve("127.0.0.1", port),
+        Prompts(work, "test").source(requests),
+        Limits(concurrency, **dict({"request_timeout": 5.0, "backoff": 0.01}, **limits)),
+        processes,
+        slo or Slo(),
+        arrivals=arrivals,
+    )
     return load(run, progress, 0.05)
 
 
@@ -150,6 +155,7 @@ def test_what_breaks_in_a_load_process_is_heard_of():
 
 def test_a_foreign_protocol_is_told_from_a_broken_server():
     with socket.create_server(("127.0.0.1", 0)) as listener:
+
         def greet():
             for _number in range(2):
                 peer, _address = listener.accept()

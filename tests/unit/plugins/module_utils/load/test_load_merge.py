@@ -35,9 +35,23 @@ def part(client, concurrency=2, begin=0.0, gap=0.02, lost=0, start_at=EPOCH):
     pool.add(tally)
     made = point(pool, Around(concurrency))
     made["histograms"] = dict(tally.dump_histograms(), started_at=EPOCH + begin, ended_at=EPOCH + begin + tally.last_token, start_at=start_at)
-    return json.loads(json.dumps({
-        "client": client, "points": [made], "cause": None, "settings": {"concurrency": [concurrency]}, "started_at": EPOCH, "ended_at": EPOCH + 9, "warnings": [],
-        "flags": {}, "gpus": None, "load_seconds": None, "deployment": "x-tp8"}))
+    return json.loads(
+        json.dumps(
+            {
+                "client": client,
+                "points": [made],
+                "cause": None,
+                "settings": {"concurrency": [concurrency]},
+                "started_at": EPOCH,
+                "ended_at": EPOCH + 9,
+                "warnings": [],
+                "flags": {},
+                "gpus": None,
+                "load_seconds": None,
+                "deployment": "x-tp8",
+            }
+        )
+    )
 
 
 def test_rates_tokens_and_latencies_add_up():

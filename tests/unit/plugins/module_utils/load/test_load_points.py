@@ -52,7 +52,7 @@ def made(*tallies, concurrency=4, **around):
 UNIT = {"invocation_id": "i1", "restarts": 0, "main_pid": 4100}
 
 
-@pytest.mark.parametrize("values,expected", [([10.0], None), ([10.0, 12.0], 12.706), ([10.0, 11.0, 12.0], 4.303 / 3 ** 0.5), ([5.0] * 4, 0.0)])
+@pytest.mark.parametrize("values,expected", [([10.0], None), ([10.0, 12.0], 12.706), ([10.0, 11.0, 12.0], 4.303 / 3**0.5), ([5.0] * 4, 0.0)])
 def test_half_width_of_the_interval(values, expected):
     assert half_width(values) == (None if expected is None else pytest.approx(expected, rel=1e-3))
 
@@ -101,11 +101,14 @@ def test_nothing_completed_is_a_failure_and_not_a_rate_of_zero():
     assert (found["output_tok_s"], found["ttft_ms"]["p50"], found["output_tok_s_ci95"]) == (None, None, None)
 
 
-@pytest.mark.parametrize("after,words", [
-    ({"invocation_id": "i2", "restarts": 1, "main_pid": 4900}, "restarts 0 to 1, pid 4100 to 4900"),
-    ({"invocation_id": "i1", "restarts": 0, "main_pid": 0}, "pid 4100 is gone"),
-    ({"invocation_id": "i2", "restarts": 0, "main_pid": 4100}, "restarted during the point"),
-])
+@pytest.mark.parametrize(
+    "after,words",
+    [
+        ({"invocation_id": "i2", "restarts": 1, "main_pid": 4900}, "restarts 0 to 1, pid 4100 to 4900"),
+        ({"invocation_id": "i1", "restarts": 0, "main_pid": 0}, "pid 4100 is gone"),
+        ({"invocation_id": "i2", "restarts": 0, "main_pid": 4100}, "restarted during the point"),
+    ],
+)
 def test_another_life_of_the_server_makes_a_point_invalid(after, words):
     found = made(waves(), unit_before=UNIT, unit_after=after, restart_code="nccl_timeout", restart_line="Watchdog caught collective operation timeout")
     assert found["status"] == "invalid"
@@ -128,7 +131,10 @@ def test_short_answers_make_a_point_invalid_and_keep_the_true_rate():
     assert found["output_tokens"] == 800
 
 
-@pytest.mark.parametrize("fields,busy", [({"cpu_share": 0.97}, True), ({"cpu_share": 0.5, "lateness": [0.03] * 10}, True), ({"cpu_share": 0.6, "lateness": [0.0001] * 10}, False)])
+@pytest.mark.parametrize(
+    "fields,busy",
+    [({"cpu_share": 0.97}, True), ({"cpu_share": 0.5, "lateness": [0.03] * 10}, True), ({"cpu_share": 0.6, "lateness": [0.0001] * 10}, False)],
+)
 def test_a_client_that_cannot_follow_says_so(fields, busy):
     tally = waves(**fields)
     assert bool(saturated(tally)) is busy

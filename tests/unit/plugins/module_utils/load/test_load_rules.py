@@ -16,12 +16,26 @@ NVLINK = {"fast_links": True}
 
 def gpu(power=300.0, util=90.0, clock=2400.0):
     return {
-        "util": util, "power_w": 8 * power, "power_limit_w": 4800.0, "clock_mhz": clock, "clock_max_mhz": 2430.0, "memory_mib": 700000.0,
-        "per_gpu": [{"index": index} for index in range(8)]}
+        "util": util,
+        "power_w": 8 * power,
+        "power_limit_w": 4800.0,
+        "clock_mhz": clock,
+        "clock_max_mhz": 2430.0,
+        "memory_mib": 700000.0,
+        "per_gpu": [{"index": index} for index in range(8)],
+    }
 
 
 def server(running=32, waiting=0, usage=0.3, limit=2048):
-    return {"running": running, "running_max": running, "waiting": waiting, "waiting_max": waiting, "token_usage_max": usage, "max_running_requests": limit, "cache_hit_rate": 0.4}
+    return {
+        "running": running,
+        "running_max": running,
+        "waiting": waiting,
+        "waiting_max": waiting,
+        "token_usage_max": usage,
+        "max_running_requests": limit,
+        "cache_hit_rate": 0.4,
+    }
 
 
 def measured(concurrency=32, **more):
@@ -72,7 +86,8 @@ def test_a_rule_speaks_once_at_the_highest_concurrency():
 
 def ranked(concurrency, rate, ttft, status="valid", goodput=None):
     return measured(
-        concurrency, status=status, output_tok_s=rate, output_tok_s_ci95=1.0, ttft_ms={"p50": ttft}, tpot_ms={"p50": 10.0}, goodput_requests_s=goodput)
+        concurrency, status=status, output_tok_s=rate, output_tok_s_ci95=1.0, ttft_ms={"p50": ttft}, tpot_ms={"p50": 10.0}, goodput_requests_s=goodput
+    )
 
 
 def test_only_valid_points_are_ever_best():
@@ -92,7 +107,14 @@ def test_gpu_samples_become_sums_and_means():
     found = gpu_summary(looks)
     assert (found["power_w"], found["power_limit_w"], found["util"], found["memory_mib"], found["samples"]) == (2000.0, 4800.0, 60.0, 720000.0, 2)
     assert found["per_gpu"][3] == {
-        "index": 3, "util": 60.0, "power_w": 250.0, "memory_mib": 90000.0, "clock_mhz": 2400.0, "clock_max_mhz": 2430.0, "power_limit_w": 600.0}
+        "index": 3,
+        "util": 60.0,
+        "power_w": 250.0,
+        "memory_mib": 90000.0,
+        "clock_mhz": 2400.0,
+        "clock_max_mhz": 2430.0,
+        "power_limit_w": 600.0,
+    }
 
 
 def test_only_the_gpus_of_the_deployment_count_and_missing_values_stay_missing():
@@ -104,7 +126,14 @@ def test_only_the_gpus_of_the_deployment_count_and_missing_values_stay_missing()
     assert gpu_summary([Sample(0.0)]) is None
 
 
-@pytest.mark.parametrize("matrix,fast", [
-    ("\tGPU0\tGPU1\tCPU\nGPU0\t X \tNODE\t0-31\nGPU1\tNODE\t X \t0-31\n", False), ("\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n", True), ("\tGPU0\nGPU0\t X \n", None), ("", None)])
+@pytest.mark.parametrize(
+    "matrix,fast",
+    [
+        ("\tGPU0\tGPU1\tCPU\nGPU0\t X \tNODE\t0-31\nGPU1\tNODE\t X \t0-31\n", False),
+        ("\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n", True),
+        ("\tGPU0\nGPU0\t X \n", None),
+        ("", None),
+    ],
+)
 def test_links_between_gpus(matrix, fast):
     assert has_fast_links(matrix) is fast

@@ -27,7 +27,16 @@ def running_server():
 
 
 def job(port, tell=lambda progress: True, **params):
-    quick = {"port": port, "concurrency": [1, 3], "input_len": 40, "output_len": 6, "num_prompts": 6, "max_repeats": 1, "warmup_requests": 0, "state_dir": ""}
+    quick = {
+        "port": port,
+        "concurrency": [1, 3],
+        "input_len": 40,
+        "output_len": 6,
+        "num_prompts": 6,
+        "max_repeats": 1,
+        "warmup_requests": 0,
+        "state_dir": "",
+    }
     return Job(dict(PARAMS, **dict(quick, **params)), requests.Session(), tell)
 
 
@@ -38,8 +47,13 @@ def one_cause(port, **params):
 
 
 def test_a_whole_sweep(server):
-    server.pages["/server_info"] = (200, "application/json", json.dumps({
-        "version": "0.5.23", "tp_size": 8, "pp_size": 1, "api_key": "k-secret-1", "model_path": "/models/x", "startup_time": {"load_weight": 1.5}}))
+    server.pages["/server_info"] = (
+        200,
+        "application/json",
+        json.dumps(
+            {"version": "0.5.23", "tp_size": 8, "pp_size": 1, "api_key": "k-secret-1", "model_path": "/models/x", "startup_time": {"load_weight": 1.5}}
+        ),
+    )
     made = job(server.port, strategy="tp8", name=None, api_key="k-secret-1").run()
     assert made["status"] == "ok"
     assert [point["concurrency"] for point in made["points"]] == [1, 3]
@@ -77,7 +91,9 @@ def test_a_context_that_is_too_short_is_found_before_any_load(server):
     assert one_cause(server.port, input_len=4000, output_len=200)["code"] == "context_too_long"
     assert server.count == 0
     server.pages["/v1/models"] = (200, "application/json", '{"data":[{"id":"demo"}]}')
-    server.say = lambda asked, number: good(asked, number) if asked["max_tokens"] < 100 else (400, '{"message":"Requested token count exceeds the model\'s maximum context length"}')
+    server.say = lambda asked, number: (
+        good(asked, number) if asked["max_tokens"] < 100 else (400, '{"message":"Requested token count exceeds the model\'s maximum context length"}')
+    )
     cause = one_cause(server.port, output_len=200)
     assert cause["code"] == "context_too_long"
     assert "maximum context length" in cause["summary"]
@@ -171,14 +187,20 @@ def test_slow_first_requests_do_not_reach_the_first_point(server):
 
 
 def test_a_restart_ends_the_sweep_and_is_told(server, monkeypatch):
-    lives = [{"invocation_id": "i1", "restarts": 0, "main_pid": 1, "active_state": "active", "load_state": "loaded"},
-             {"invocation_id": "i2", "restarts": 1, "main_pid": 2, "active_state": "active", "load_state": "loaded"}]
+    lives = [
+        {"invocation_id": "i1", "restarts": 0, "main_pid": 1, "active_state": "active", "load_state": "loaded"},
+        {"invocation_id": "i2", "restarts": 1, "main_pid": 2, "active_state": "active", "load_state": "loaded"},
+    ]
 
     def unit(_node):
         return lives[1] if server.count > 14 else lives[0]
 
     monkeypatch.setattr(Node, "unit", unit)
-    monkeypatch.setattr(Node, "blame", lambda _node, before: ("nccl_timeout", "Watchdog caught collective operation timeout") if before["invocation_id"] == "i1" else ("", ""))
+    monkeypatch.setattr(
+        Node,
+        "blame",
+        lambda _node, before: ("nccl_timeout", "Watchdog caught collective operation timeout") if before["invocation_id"] == "i1" else ("", ""),
+    )
     made = job(server.port, name="sglang-x-tp8", concurrency=[1, 2, 3]).run()
     assert made["status"] == "unstable"
     assert [point["status"] for point in made["points"]] == ["valid", "invalid", "failed"]
@@ -208,13 +230,13 @@ def test_a_campaign_that_was_cut_off_repeats_no_finished_point(server, tmp_path)
     again = server.count
     assert job(server.port, **settings).run()["points"] == made["points"]
     assert server.count - again <= 6
-    assert job(server.port, **dict(settings, campaign="c2")).run()["points"][0] != made["points"][0]
+    assert job(server.port, **{**settings, "campaign": "c2"}).run()["points"][0] != made["points"][0]
 
 
 def test_other_settings_are_another_measurement(server, tmp_path):
     settings = {"campaign": "c1", "state_dir": str(tmp_path), "concurrency": [1]}
     first = job(server.port, **settings).run()
-    assert job(server.port, **dict(settings, output_len=5)).run()["points"] != first["points"]
+    assert job(server.port, **{**settings, "output_len": 5}).run()["points"] != first["points"]
 
 
 def test_progress_says_where_it_is(server):
@@ -241,9 +263,14 @@ def test_check_mode_sends_no_load(server):
     assert server.count < 8
 
 
-@pytest.mark.parametrize("params,name", [
-    ({"deployment": "x", "name": "sglang-k26-ep8.service"}, "x"), ({"deployment": None, "name": "sglang-k26-ep8"}, "k26-ep8"),
-    ({"deployment": None, "name": None}, "127.0.0.1:30000")])
+@pytest.mark.parametrize(
+    "params,name",
+    [
+        ({"deployment": "x", "name": "sglang-k26-ep8.service"}, "x"),
+        ({"deployment": None, "name": "sglang-k26-ep8"}, "k26-ep8"),
+        ({"deployment": None, "name": None}, "127.0.0.1:30000"),
+    ],
+)
 def test_names_of_deployments(params, name):
     assert deployment_of(dict(PARAMS, **params)) == name
 
