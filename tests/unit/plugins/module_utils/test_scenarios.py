@@ -20,7 +20,8 @@ FILES = sorted(FOLDER.glob("*.yml"))
 
 
 def run(*arguments):
-    return subprocess.run([str(FOLDER / "run"), *map(str, arguments)], capture_output=True, text=True, check=False, timeout=60, env={**os.environ, "PYTHON": sys.executable})
+    environment = {**os.environ, "PYTHON": sys.executable}
+    return subprocess.run([str(FOLDER / "run"), *map(str, arguments)], capture_output=True, text=True, check=False, timeout=60, env=environment)
 
 
 @pytest.fixture(scope="module")
