@@ -109,9 +109,9 @@ def parse_topology(text: str) -> dict[str, dict[str, str]]:
 
 
 def named(processes: Iterable[dict[str, Any]], proc: str = "/proc") -> list[dict[str, Any]]:
-    """Add owner and unit of each process, and the name it gives itself."""
+    """Add owner and unit of each process, and a name where the driver has none."""
     return [
-        dict(one, name=name_of_pid(one["pid"], proc) or one["name"], user=user_of_pid(one["pid"], proc), unit=unit_of_pid(one["pid"], proc))
+        dict(one, name=_value(one["name"]) or name_of_pid(one["pid"], proc) or "?", user=user_of_pid(one["pid"], proc), unit=unit_of_pid(one["pid"], proc))
         for one in processes
     ]
 
