@@ -276,5 +276,7 @@ def _outer_is_better(inner: Finding, outer: Finding) -> bool:
     """Of two exceptions in a chain the inner one is the cause, unless the outer one says more."""
     if outer.code in ("graph_capture_oom", "graph_capture_failed"):
         return inner.code in ("cuda_oom", "bad_flags", *GENERIC) or inner.kind == "weak"
+    if inner.code == "exited" and outer.code == "scheduler_crashed" and outer.proof:
+        return True  # the pipe to a dead rank ends with an EOFError; the exception around it says which rank, and how
     known = outer.strong and outer.code not in GENERIC
     return known and (inner.code in GENERIC or not inner.strong)
