@@ -106,7 +106,7 @@ options:
     type: path
     default: ''
   cache:
-    description: Directory for the caches of this version, below O(home) when empty.
+    description: Directory for the caches of this version, below O(home) when empty. Models from a hub are kept beside it, for all versions.
     type: path
     default: ''
   others:

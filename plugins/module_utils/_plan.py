@@ -215,7 +215,7 @@ def build(name: Any, strategies: Any, options: dict[str, Any]) -> dict[str, Any]
         planner.environment.update(CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=",".join(gpus))
     venv = f"{str(options.get('root') or '/opt/sglang').rstrip('/')}/{version}"
     if options.get("home"):
-        cache = str(options.get("cache") or f"{options['home']}/.cache")
+        cache = str(options.get("cache") or f"{options['home']}/.cache/sglang").rstrip("/")
         planner.environment = _unit_environment.complete(planner.environment, venv, str(options["home"]), cache, host)
     groups = [["-m", "sglang.launch_server"], planner.words("model-path", model_path)]
     groups += [planner.words("served-model-name", served)] if served else []

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ITSELF = ("127.0.0.1", "localhost", "0.0.0.0", "::1")
 
@@ -17,7 +19,8 @@ def complete(environment: dict[str, str], venv: str, home: str, cache: str, host
         "HOME": home,
         "CUDA_HOME": cuda,
         "XDG_CACHE_HOME": cache,
-        "HF_HOME": f"{cache}/huggingface",
+        # Weights from a hub are the same for every version of the server, compiled kernels are not.
+        "HF_HOME": f"{os.path.dirname(cache)}/huggingface",
         "SGLANG_CACHE_DIR": f"{cache}/sglang",
         "FLASHINFER_WORKSPACE_BASE": cache,
         "TRITON_CACHE_DIR": f"{cache}/triton",

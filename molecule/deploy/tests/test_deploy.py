@@ -26,8 +26,9 @@ def test_installation(host):
     assert host.file(f"/opt/sglang/{version}").user == "root"
     home = host.file("/var/lib/sglang")
     assert (home.user, home.group, home.mode) == ("sglang", "sglang", 0o750)
-    cache = host.file(f"/var/cache/sglang/{version}")
-    assert (cache.user, cache.mode) == ("sglang", 0o750)
+    for name in (version, "huggingface"):
+        cache = host.file(f"/var/cache/sglang/{name}")
+        assert (cache.user, cache.mode) == ("sglang", 0o750), name
     assert host.user("sglang").shell == "/usr/sbin/nologin"
     assert not host.file(f"/opt/sglang/{version}.wheels").exists
 

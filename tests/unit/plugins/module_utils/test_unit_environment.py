@@ -18,9 +18,13 @@ def test_compilers_of_the_venv_and_of_cuda_come_first():
     assert completed(CUDA_HOME="/usr/local/cuda-13.0")["PATH"].startswith("/opt/sglang/0.5.23/bin:/usr/local/cuda-13.0/bin:/usr/local/sbin")
 
 
-@pytest.mark.parametrize("name", ["HF_HOME", "XDG_CACHE_HOME", "FLASHINFER_WORKSPACE_BASE", "TRITON_CACHE_DIR", "SGLANG_CACHE_DIR"])
-def test_caches_lie_below_the_one_writable_folder(name):
+@pytest.mark.parametrize("name", ["XDG_CACHE_HOME", "FLASHINFER_WORKSPACE_BASE", "TRITON_CACHE_DIR", "SGLANG_CACHE_DIR"])
+def test_caches_of_compiled_code_belong_to_the_version(name):
     assert completed()[name].startswith("/var/cache/sglang/0.5.23")
+
+
+def test_downloaded_models_outlive_an_upgrade():
+    assert completed()["HF_HOME"] == "/var/cache/sglang/huggingface"
 
 
 @pytest.mark.parametrize("name", ["PATH", "HOME", "HF_HOME", "PYTHONUNBUFFERED"])
