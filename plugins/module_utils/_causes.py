@@ -332,9 +332,25 @@ _POINT = {
         "a benchmark point", "Prompts were answered from the prefix cache.", "Use new prompts for each point, or flush the cache."
     ),
     "client_setup": CauseText("a benchmark point", "The client could not run the point.", "See the client's own error."),
+    "aborted": CauseText("a benchmark point", "The point was broken off while it ran.", "See what ended it; run the benchmark again."),
+    "not_run": CauseText("a benchmark point", "The point was left out, because of what happened before it.", "Mend that, then run the benchmark again."),
+    "endpoint_gone": CauseText("a benchmark point", "The server does not answer the benchmark.", "See that the unit is ready, and that host, port and scheme are right."),
+    "context_too_long": CauseText(
+        "a benchmark point",
+        "Prompt and answer together do not fit the server's context.",
+        "Ask for shorter prompts or answers, or start the server with a longer context.",
+    ),
+}
+_CHECK = {
+    "not_checked": CauseText("a launch check", "Something could not be told before the start.", "Nothing; the start itself will show it."),
+    "unit_changed": CauseText(
+        "a launch check",
+        "systemd's files of the unit are not as this collection wrote them.",
+        "Run systemctl daemon-reload, or look at the drop-ins (systemctl cat); they are never removed.",
+    ),
 }
 
-CAUSES: dict[str, CauseText] = {**_SETTINGS, **_MEMORY, **_GPU, **_NETWORK, **_SERVER, **_UNIT, **_STOPPING, **_POINT}
+CAUSES: dict[str, CauseText] = {**_SETTINGS, **_MEMORY, **_GPU, **_NETWORK, **_SERVER, **_UNIT, **_STOPPING, **_POINT, **_CHECK}
 
 # systemd's exit statuses from 200 on: a step that failed before the program ran, and what to look at.
 EXEC_STEPS: dict[int, tuple[str, str]] = {

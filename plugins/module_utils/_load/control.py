@@ -98,7 +98,7 @@ class Control:
             raise Trouble(
                 "endpoint_gone",
                 "%s does not answer: %s" % (self.base, words.get(kind) or failure_text(error, kind)),
-                "Is the unit ready? Are host, port and scheme right?",
+                "See that the unit is ready, and that host, port and scheme are right.",
             ) from error
 
     def fetch(self, path: str, timeout: float = 5.0) -> Any:
