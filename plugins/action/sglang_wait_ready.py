@@ -221,7 +221,7 @@ class RemoteWait:
             return
         if verdict == "ready":
             unit = str(self._args.get("name", "")).replace(".service", "")
-            text = "ready: %s (unit %s, started %s)" % (self._args.get("model") or "any model", unit, result.get("started") or "?")
+            text = "ready: %s (unit %s, started %s)" % (self._args.get("model") or "any model", unit, result.get("started_at") or "?")
         else:
             text = "%s in phase %s: %s" % (verdict, result.get("phase"), (result.get("cause") or {}).get("code", "no cause known"))
         self._say(text, number(result.get("elapsed"), 0))

@@ -91,10 +91,22 @@ def invocation_started(commands: Commands, unit: str, cursor: str) -> str:
         return ""
 
 
+def complaint(commands: Commands) -> str:
+    """Why the journal cannot be read whole, "" when it can. Asked for as text: with JSON journalctl keeps its notices to itself."""
+    code, output, errors = commands.run(["journalctl", "--lines=0", "--no-pager"])
+    words = " ".join(errors.replace("Pass -q to turn off this notice.", "").split())
+    return words if code or _UNREADABLE.search(words) else ""
+
+
 def cursor_now(commands: Commands) -> str:
     """The end of the journal at this moment; "" when it cannot be read."""
     code, output, errors = commands.run(["journalctl", "--lines=0", "--show-cursor", "--no-pager"])
     return next((line.split(":", 1)[1].strip() for line in output.splitlines() if line.startswith("-- cursor:")), "")
+
+
+def withheld(commands: Commands) -> str:
+    """What journalctl says to somebody who may not see all of the journal; beside JSON output it says nothing."""
+    return commands.run(["journalctl", "--lines=0", "--no-pager"])[2] if os.geteuid() else ""
 
 
 def start_arguments(commands: Commands, cursor: str, invocation: str, started: float | None, boot_id: str, now: float, wall: float) -> list[str]:
@@ -126,6 +138,7 @@ class JournalFollower:
         self._note = note
         self._known = known  # the cursor of a line that was read before
         self._first: bytes | None = b""  # the first line, until it is whole
+        self._said = b""  # on its error stream
         self._process: subprocess.Popen[bytes] | None = None
         self._retry_at = 0.0
         self._failures = 0
@@ -134,9 +147,10 @@ class JournalFollower:
         """Start reading; with a cursor, after it."""
         if cursor:
             self._start, self._known = from_cursor(cursor), cursor
-        self._first = b""
+        self._first = self._said = b""
         argv = follow_command(self._unit, self._start)
         if not self._failures:
+            self._complain(withheld(self._commands))
             self._commands.note(argv)
         try:
             self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=plain_environment())
@@ -156,12 +170,10 @@ class JournalFollower:
             if now >= self._retry_at:
                 self.open(now, cursor)
             return b""
-        complaint = _read(self._process.stderr)
-        if complaint:
-            self._complain(complaint.decode("utf-8", "replace"))
+        self._said += _read(self._process.stderr) or b""
         data = _read(self._process.stdout)
         if data == b"" and self._process.poll() is not None:
-            self._fail(now, (_read(self._process.stderr) or b"").decode("utf-8", "replace"))
+            self._fail(now, (self._said + (_read(self._process.stderr) or b"")).decode("utf-8", "replace"))
         return self._without_known(data or b"")
 
     def _without_known(self, data: bytes) -> bytes:
@@ -184,12 +196,7 @@ class JournalFollower:
         process.stdout.close()
         process.stderr.close()
 
-    def _complain(self, text: str) -> None:
-        if _UNREADABLE.search(text):
-            self._note("journal_unreadable: %s" % " ".join(text.split()))
-
     def _fail(self, now: float, text: str) -> None:
-        self._complain(text)
         self._failures += 1
         if self._failures == 3:
             self._note("journal_unreadable: journalctl ended %d times: %s" % (self._failures, " ".join(text.split())))

@@ -109,7 +109,7 @@ class Job:
             changed=False,
             commands=self.commands.lines,
             usual_seconds=self.usual,
-            started=time.strftime("%H:%M:%S", time.localtime(time.time() - (now - started))) if started else "",
+            started_at=time.strftime("%H:%M:%S", time.localtime(time.time() - (now - started))) if started else "",
             load_seconds=round(now - started, 1) if started and result["verdict"] == "ready" and self.watch.saw_unready else None,
             ended_monotonic=round(now, 3),
         )

@@ -131,6 +131,9 @@ class Watch:
             self._commands, self._cursor, self.unit.properties.get("InvocationID", ""), self.unit.started(), _follow.read_boot_id(), now, time.time())
         self._follower = _follow.JournalFollower(self.unit.unit, self._commands, start, lambda text: self.wait.note(self._clock(), text), self._cursor)
         self._follower.open(now)
+        complaint = _follow.complaint(self._commands)
+        if complaint:
+            self.wait.note(now, "journal_unreadable: " + complaint)
         if shutil.which("nvidia-smi"):
             threading.Thread(target=self._ask_gpus, daemon=True).start()
 

@@ -224,7 +224,7 @@ usual_seconds:
   description: Median seconds of each phase of earlier starts, and their C(total); empty when there were none.
   returned: always
   type: dict
-started:
+started_at:
   description: Time of day on the node when the server's process began.
   returned: always
   type: str
@@ -244,6 +244,7 @@ waiting:
 """
 
 import importlib.util
+import re
 import traceback
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
@@ -308,6 +309,14 @@ def jmespath_search(module):
     return jmespath.search
 
 
+def check_patterns(module):
+    for pattern in module.params["error_patterns"] or []:
+        try:
+            re.compile(pattern["regex"])
+        except re.error as error:
+            module.fail_json(msg="error_patterns: %r is not a regular expression: %s" % (pattern["regex"], error))
+
+
 def answer(module, result):
     for warning in result.pop("warnings", []):
         module.warn(warning)
@@ -333,6 +342,7 @@ def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     if importlib.util.find_spec("requests") is None:
         module.fail_json(msg=missing_required_lib("requests", reason="to ask the server"))
+    check_patterns(module)
     query = jmespath_search(module)
     if module.check_mode:
         answer(module, Job(module.params, query).look())

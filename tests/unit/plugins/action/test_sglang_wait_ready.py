@@ -15,7 +15,7 @@ import pytest
 from ansible.errors import AnsibleAuthenticationFailure, AnsibleConnectionFailure
 from ansible_collections.gpuops.sglang.plugins.action import sglang_wait_ready as action
 
-READY = {"verdict": "ready", "elapsed": 135.4, "started": "19:02:11", "cause": None, "phase": "ready",
+READY = {"verdict": "ready", "elapsed": 135.4, "started_at": "19:02:11", "cause": None, "phase": "ready",
          "timeline": [{"at": 90.0, "phase": "warmup", "what": "port 30001: open"}]}
 FAILED = {"verdict": "failed", "failed": True, "elapsed": 47.0, "phase": "weights", "cause": {"code": "cuda_oom"}, "msg": "A GPU ran out of memory."}
 FOLDER = "/run/sglang-wait-00ff"
