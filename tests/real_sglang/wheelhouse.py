@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 # Copyright: (c) 2026, gpuops.sglang contributors
 # GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fills a folder with the wheels of the real SGLang for an x86-64 CPU and the hosts' Python 3.11: wheelhouse DIRECTORY.
+"""Fills a folder with the wheels of the real SGLang for an x86-64 CPU and the hosts' Python 3.11: wheelhouse.py DIRECTORY.
 
 The release's own wheel is repacked as version 0.5.23+cpu: its files are untouched, the shim is added, and its list of
 requirements, which names CUDA builds only, is replaced by requirements.txt. So the ordinary role installs it the
@@ -12,7 +11,9 @@ ordinary way, with an ordinary ``sglang==0.5.23``.
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import pathlib
 import subprocess
 import sys
@@ -38,9 +39,16 @@ def metadata(original: str) -> str:
     return "\n".join(kept) + "\n\n" + body
 
 
-def record_line(name: str, data: bytes) -> str:
+def record_row(name: str, data: bytes) -> tuple[str, str, str]:
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-    return f"{name},sha256={digest},{len(data)}\n"
+    return name, f"sha256={digest}", str(len(data))
+
+
+def record_text(rows: list[tuple[str, str, str]]) -> str:
+    """RECORD is CSV: names with a comma, such as those of tuned kernel settings, are quoted."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def repack(wheel: pathlib.Path, directory: pathlib.Path) -> None:
@@ -51,7 +59,7 @@ def repack(wheel: pathlib.Path, directory: pathlib.Path) -> None:
 
         def add(name: str, data: bytes) -> None:
             out.writestr(name, data)
-            record.append(record_line(name, data))
+            record.append(record_row(name, data))
 
         for name in source.namelist():
             if name.endswith("/") or name == old_info + "RECORD":
@@ -63,7 +71,7 @@ def repack(wheel: pathlib.Path, directory: pathlib.Path) -> None:
         for path in sorted((HERE / "shim").rglob("*")):
             if path.suffix in (".py", ".pth"):
                 add(str(path.relative_to(HERE / "shim")), path.read_bytes())
-        out.writestr(new_info + "RECORD", "".join(record) + f"{new_info}RECORD,,\n")
+        out.writestr(new_info + "RECORD", record_text([*record, (new_info + "RECORD", "", "")]))
 
 
 def download(*arguments: str) -> None:
