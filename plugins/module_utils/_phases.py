@@ -66,9 +66,9 @@ class Phases:
         """Take one line; True when it told of progress."""
         text = entry.text
         if "%" in text and "|" in text:
-            bar = _BAR.search(text)
-            if bar:
-                return self._take_bar(now, entry, bar)
+            found = _BAR.search(text)
+            if found:
+                return self._take_bar(now, entry, found)
         shape_of_line = bare(text)
         if shape_of_line in self._dull:
             return False
@@ -125,9 +125,9 @@ class Phases:
             self._go(when, phase)
         return True
 
-    def _take_bar(self, now: float, entry: Entry, bar: re.Match) -> bool:
-        label = _BRACKETS.sub("", entry.text[: bar.start()])[-80:].strip(" :")
-        value = f"{bar['percent']} {bar['done']}"
+    def _take_bar(self, now: float, entry: Entry, found: re.Match) -> bool:
+        label = _BRACKETS.sub("", entry.text[: found.start()])[-80:].strip(" :")
+        value = f"{found['percent']} {found['done']}"
         if self._bars.get(label) == value:
             return False
         if len(self._bars) >= _LABELS_KEPT:
@@ -136,8 +136,8 @@ class Phases:
         phase = _bar_phase(label)
         if phase and _ORDER[self.phase] < _ORDER["bind"] and phase != self.phase:
             self._go(_moment(now, entry), phase)
-        self.percent = min(int(bar["percent"]), 100)
-        self.done, self.total = bar["done"].strip(), bar["total"].strip()
+        self.percent = min(int(found["percent"]), 100)
+        self.done, self.total = found["done"].strip(), found["total"].strip()
         self._moved(entry.text)
         return True
 

@@ -275,7 +275,7 @@ GPU = (
     _sign(
         "fabric_manager",
         ("802", "not yet initialized", "fabric"),
-        r"Error 802\b|system not yet initialized|fabric ?manager .{0,60}(?:not running|failed|mismatch)" r"|CUDA_ERROR_SYSTEM_NOT_READY",
+        r"Error 802\b|system not yet initialized|fabric ?manager .{0,60}(?:not running|failed|mismatch)|CUDA_ERROR_SYSTEM_NOT_READY",
     ),
     _sign(
         "driver_too_old",

@@ -47,7 +47,7 @@ class ScriptedLoop:
 
     def run_until(self, end):
         while self.timers and self.timers[0][0] <= end:
-            self.time, _, timer = heapq.heappop(self.timers)
+            self.time, _order, timer = heapq.heappop(self.timers)
             if timer.call:
                 timer.call()
         self.time = end
@@ -93,7 +93,7 @@ def measure(flags, concurrency, seconds=60.0, prompt_tokens=64, max_new=128, **k
     def ask():
         engine.submit(Job("r", "%060d" % next(number), prompt_tokens, max_new, emit))
 
-    for _ in range(concurrency):
+    for _turn in range(concurrency):
         ask()
     loop.run_until(seconds)
     return seen["tokens"] / (seconds / 2), seen["running"]

@@ -24,7 +24,7 @@ TRUTHFUL = ("/ready", "/health", "/health_generate", "/ping")
 def assert_in_order(log: str, patterns) -> None:
     lines, at = log.splitlines(), 0
     for pattern in patterns:
-        kind, _, rest = pattern.partition(" ")
+        kind, _sep, rest = pattern.partition(" ")
         if kind == "cpu":
             continue
         expression = re.compile(rest if kind == "gpu" else pattern)

@@ -56,7 +56,7 @@ class Cluster:
         """Fork every rank and, on the first node, the detokenizer."""
         gc.freeze()
         ranks = self.server.layout.ranks
-        pipes = [os.pipe() for _ in range(len(ranks) + 2)]
+        pipes = [os.pipe() for _turn in range(len(ranks) + 2)]
         for rank in ranks:
             read_ready, write_ready = os.pipe()
             pid = os.fork()

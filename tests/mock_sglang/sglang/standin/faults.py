@@ -41,7 +41,7 @@ class Faults:
 
     def __init__(self, knobs):
         self.knobs = knobs
-        name, _, phase = knobs.text("FAULT").partition("@")
+        name, _sep, phase = knobs.text("FAULT").partition("@")
         first_starts = int(knobs.number("FAULT_STARTS", 0))
         if name and first_starts:
             counter = knobs.text("FAULT_COUNTER") or os.path.join(knobs.environ.get("HOME", "/tmp"), ".mock_sglang_starts")
@@ -128,7 +128,7 @@ class Faults:
         frames = (("%s/srt/distributed/parallel_state.py" % SITE, 1210, "all_reduce", "work.wait()"),)
         error = log.traceback(AFTER_DEATH % (20101 + rank.index), frames)
         log.line("Scheduler hit an exception: %s\n" % error, rank.prefix)
-        for _ in range(3):
+        for _turn in range(3):
             log.raw(self.fill(STORE_NOISE, layout, rank))
         wait_for_death()
 

@@ -30,7 +30,7 @@ class RequestBreaker:
     """Breaks every Nth stream or answer as told: what a client must not count as success."""
 
     def __init__(self, setting: str):
-        kind, _, every = setting.partition(":")
+        kind, _sep, every = setting.partition(":")
         self.kind = kind
         self.every = max(int(every or 1), 1)
         self.seen = 0

@@ -29,7 +29,7 @@ class Request:
     def __init__(self, connection, method: str, target: str, headers: dict[str, str], body: bytes):
         self.connection = connection
         self.method = method
-        path, _, query = target.partition("?")
+        path, _sep, query = target.partition("?")
         self.target = target
         self.path = unquote(path)
         self.query = dict(parse_qsl(query))
@@ -156,7 +156,7 @@ class Connection:
             return
         headers = {}
         for line in lines[1:]:
-            name, _, value = line.partition(":")
+            name, _sep, value = line.partition(":")
             headers[name.strip().lower()] = value.strip()
         body = self._body(headers, end + 4)
         if body is None:
@@ -303,7 +303,7 @@ class Server:
         self.loop.selector.register(listener, READ, self._accept)
 
     def _accept(self, events: int) -> None:
-        for _ in range(64):
+        for _turn in range(64):
             try:
                 sock, peer = self.listener.accept()
             except OSError:

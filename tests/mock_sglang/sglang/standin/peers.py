@@ -39,7 +39,7 @@ class Peers:
         process.timeline.go_on_after("process")
 
     def _address(self) -> tuple[str, int]:
-        host, _, port = (self.layout.args.dist_init_addr or "127.0.0.1:29500").rpartition(":")
+        host, _sep, port = (self.layout.args.dist_init_addr or "127.0.0.1:29500").rpartition(":")
         return host, int(port)
 
     def _listen(self, limit: float) -> None:

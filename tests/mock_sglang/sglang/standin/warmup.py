@@ -59,7 +59,7 @@ def ask(base: str, method: str, path: str, body, key: str, timeout: float, envir
     target = path if not proxy else base + path
     address = (host, port)
     if proxy:
-        name, _, number = proxy.rpartition(":")
+        name, _sep, number = proxy.rpartition(":")
         address = (name, int(number))
     data = b"" if body is None else json.dumps(body).encode()
     head = ["%s %s HTTP/1.1" % (method, target), "host: %s:%s" % (host, port), "connection: close", "content-length: %d" % len(data)]
@@ -75,7 +75,7 @@ def ask(base: str, method: str, path: str, body, key: str, timeout: float, envir
             if not piece:
                 break
             answer += piece
-    top, _, text = answer.partition(b"\r\n\r\n")
+    top, _sep, text = answer.partition(b"\r\n\r\n")
     words = top.split(b" ")
     if len(words) < 2 or not words[1].isdigit():
         raise WarmupFailed("no HTTP answer")
@@ -125,7 +125,7 @@ class Warmup:
     def _wait_listening(self) -> None:
         failure = WarmupFailed("")
         pause = min(1.0 * self.scale, max(0.03, self.server.timeline.length("warmup") / 2))
-        for _ in range(TRIES):
+        for _turn in range(TRIES):
             time.sleep(pause)
             pause = 1.0 * self.scale
             try:

@@ -45,7 +45,7 @@ def scalar(text: str):
         return [scalar(part) for part in _split_flow(text[1:-1])]
     if text.startswith("{"):
         pairs = (part.partition(":") for part in _split_flow(text[1:-1]))
-        return {str(scalar(key)): scalar(value) for key, _, value in pairs}
+        return {str(scalar(key)): scalar(value) for key, _sep, value in pairs}
     if text.lower() in WORDS:
         return WORDS[text.lower()]
     if re.fullmatch(r"[-+]?\d+", text):
