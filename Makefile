@@ -64,8 +64,8 @@ test-sanity: $(VENV_MADE) ## ansible-test sanity, oldest and newest ansible-core
 test-molecule: $(VENV_MADE) $(STANDIN_MADE) ## real systemd hosts; SCENARIO=name picks one
 	@$(VENV)/bin/python tests/run.py $(foreach scenario,$(SCENARIO),'$(scenario)=molecule test --scenario-name $(scenario)')
 
-test-real: $(VENV_MADE) ## the real SGLang server, on a CPU
-	@$(VENV)/bin/python tests/real_sglang/wheelhouse $(CACHE)/wheelhouse/real
+test-real: $(VENV_MADE) $(STANDIN_MADE) ## the real SGLang server, on a CPU
+	@$(VENV)/bin/python tests/real_sglang/wheelhouse.py $(CACHE)/wheelhouse/real
 	$(VENV)/bin/python tests/run.py 'real=molecule test --scenario-name real'
 
 bench-%: $(VENV_MADE) $(STANDIN_MADE) ## one measurement of tests/bench, for example bench-roundtrips
