@@ -104,11 +104,6 @@ def cursor_now(commands: Commands) -> str:
     return next((line.split(":", 1)[1].strip() for line in output.splitlines() if line.startswith("-- cursor:")), "")
 
 
-def withheld(commands: Commands) -> str:
-    """What journalctl says to somebody who may not see all of the journal; beside JSON output it says nothing."""
-    return commands.run(["journalctl", "--lines=0", "--no-pager"])[2] if os.geteuid() else ""
-
-
 def start_arguments(commands: Commands, cursor: str, invocation: str, started: float | None, boot_id: str, now: float, wall: float) -> list[str]:
     """Where to begin reading: after the given cursor, else where the present invocation begins, else at its start by the clock."""
     if cursor and not begin_before(cursor, started, boot_id):
@@ -150,7 +145,6 @@ class JournalFollower:
         self._first = self._said = b""
         argv = follow_command(self._unit, self._start)
         if not self._failures:
-            self._complain(withheld(self._commands))
             self._commands.note(argv)
         try:
             self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=plain_environment())
