@@ -169,8 +169,8 @@ class Engine:
         cached = sum(job.cached for job in jobs)
         log.line(
             "Prefill batch, #new-seq: %d, #new-token: %d, #cached-token: %d, token usage: %.2f, #running-req: %d, #queue-req: %d, "
-            "#pending-token: 0, cuda graph: False, input throughput (token/s): %.2f"
-            % (len(jobs), fresh, cached, self.token_usage(), len(self.running), len(self.waiting), self.throughput),
+            "#pending-token: 0, %s graph: False, input throughput (token/s): %.2f"
+            % (len(jobs), fresh, cached, self.token_usage(), len(self.running), len(self.waiting), self.layout.device, self.throughput),
             self.layout.ranks[0].prefix,
         )
 
@@ -257,10 +257,10 @@ class Engine:
 
     def _log_decode(self) -> None:
         log.line(
-            "Decode batch, #running-req: %d, #token: %d, token usage: %.2f, cuda graph: %s, gen throughput (token/s): %.2f, "
+            "Decode batch, #running-req: %d, #token: %d, token usage: %.2f, %s graph: %s, gen throughput (token/s): %.2f, "
             "#queue-req: %d"
             % (
-                len(self.running), self.used_tokens, self.token_usage(), self.layout.graphs,
+                len(self.running), self.used_tokens, self.token_usage(), self.layout.device, self.layout.graphs,
                 self.speed.tokens_per_second(len(self.running)), len(self.waiting),
             ),
             self.layout.ranks[0].prefix,

@@ -61,6 +61,18 @@ def card_count(environ) -> int:
     return DEFAULT_COUNT
 
 
+class NoCard:
+    """What stands for the card of a rank that computes on the CPU."""
+
+    exists = True
+
+    def hold(self, mib: float) -> None:
+        """Host memory is nobody's to count here."""
+
+    def others_mib(self) -> int:
+        return 0
+
+
 class GpuMemory:
     """Memory of one rank on its card, written to a file that counts only while the rank lives."""
 

@@ -50,8 +50,10 @@ class Layout:
         self.text_config = text
         self._sizes()
         check_arguments(self)
+        self.on_cpu = args.device == "cpu"
+        self.device = "cpu" if self.on_cpu else "cuda"
         self.graphs = not (
-            args.disable_cuda_graph or args.disable_decode_cuda_graph or args.cuda_graph_backend_decode == "disabled"
+            self.on_cpu or args.disable_cuda_graph or args.disable_decode_cuda_graph or args.cuda_graph_backend_decode == "disabled"
         )
         derived = int(text.get("max_position_embeddings") or DEFAULT_CONTEXT)
         if args.context_length and args.context_length > derived:
@@ -64,7 +66,7 @@ class Layout:
         self.context_len = args.context_length or derived
         self.chunk = args.chunked_prefill_size or 8192
         self.mem_fraction = args.mem_fraction_static or AUTO_MEM_FRACTION
-        self.weight_gb = GPU_MIB / 1024 * WEIGHT_SHARE
+        self.weight_gb = 0.0 if self.on_cpu else GPU_MIB / 1024 * WEIGHT_SHARE
         self.kv_gb = GPU_MIB / 1024 * self.mem_fraction - self.weight_gb
         self.max_total_tokens = min(args.max_total_tokens or 10**9, max(int(self.kv_gb * 16384 * self.pp), 0))
         self._limits()

@@ -12,7 +12,7 @@ import time
 from sglang.standin import log
 from sglang.standin.checks import check_model
 from sglang.standin.faults import SITE, wait_for_death
-from sglang.standin.gpu import GpuMemory
+from sglang.standin.gpu import GpuMemory, NoCard
 from sglang.standin.layout import CONTEXT_MIB, GPU_MIB, GRAPH_MIB
 from sglang.standin.peers import BYE
 from sglang.standin.processes import outlive_parent
@@ -32,7 +32,7 @@ class RankProcess:
         self.timeline = server.timeline
         self.faults = server.faults
         self.old = server.knobs.release()
-        self.memory = GpuMemory(server.knobs, rank.gpu, rank.title)
+        self.memory = NoCard() if server.layout.on_cpu else GpuMemory(server.knobs, rank.gpu, rank.title)
         self.ready_fd = ready_fd
         self.first = rank.index == 0
 
@@ -77,7 +77,7 @@ class RankProcess:
     def _eat_memory(self) -> None:
         """Really use host memory, until the unit's limit kills us or the bound is reached."""
         eaten = []
-        for _ in range(int(self.server.knobs.number("EAT_MIB", 2048)) // 16):
+        for _turn in range(int(self.server.knobs.number("EAT_MIB", 2048)) // 16):
             block = bytearray(16 * MEBIBYTE)
             block[:: 4096] = b"x" * len(block[:: 4096])
             eaten.append(block)
@@ -208,8 +208,8 @@ class RankProcess:
         rest = "00:%02d<?, ?it/s" % spent
         if done:
             rest = "00:%02d<00:%02d, %5.2fit/s" % (spent, spent * (total - done) / done, done / max(spent, 1e-3))
-        bar = ("#" * (done * 10 // total)).ljust(10)
-        log.raw("\rCapturing batches (bs=%d avail_mem=%.2f GB): %3d%%|%s| %d/%d [%s]" % (size, left, done * 100 // total, bar, done, total, rest))
+        drawn = ("#" * (done * 10 // total)).ljust(10)
+        log.raw("\rCapturing batches (bs=%d avail_mem=%.2f GB): %3d%%|%s| %d/%d [%s]" % (size, left, done * 100 // total, drawn, done, total, rest))
 
     def _sizes(self) -> None:
         if any(name.startswith("TP") and name != "TP0" for name in self.rank.names):
@@ -217,10 +217,10 @@ class RankProcess:
         layout = self.layout
         self.say(
             "max_total_num_tokens=%d, chunked_prefill_size=%d, max_prefill_tokens=%d, max_running_requests=%d, context_len=%d, "
-            "available_gpu_mem=%.2f GB"
+            "available_%s_mem=%.2f GB"
             % (
                 layout.max_total_tokens, layout.chunk, layout.args.max_prefill_tokens, layout.max_running, layout.context_len,
-                self._left() - GRAPH_MIB / 1024 * layout.graphs,
+                "cpu" if layout.on_cpu else "gpu", self._left() - GRAPH_MIB / 1024 * layout.graphs,
             )
         )
         if self.first:
