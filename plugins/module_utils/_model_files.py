@@ -147,19 +147,22 @@ def _readable(model: Model, user: str) -> None:
     paths = [model.path]
     if os.path.isdir(model.path):
         paths += [entry.path for entry in os.scandir(model.path) if entry.name.endswith((".json", *_WEIGHTS))]
-    try:
-        entry = pwd.getpwnam(user)
-    except KeyError:
-        return
-    if os.geteuid() not in (0, entry.pw_uid):
-        return
-    refused = _refused_to(entry, paths)
+    refused = unreadable(paths, user)
     if refused:
         model.problem("no_permission", f"{user} cannot read {refused}")
 
 
+def unreadable(paths: list[str], user: str) -> str:
+    """The first of these paths that the user cannot read, and why; nothing when it can read all, or when that cannot be tried."""
+    try:
+        entry = pwd.getpwnam(user)
+    except KeyError:
+        return ""
+    return _refused_to(entry, paths) if os.geteuid() in (0, entry.pw_uid) else ""
+
+
 def _refused_to(user: pwd.struct_passwd, paths: list[str]) -> str:
-    """The first of these paths that the user cannot read, and why; tried by a child that becomes this user."""
+    """Tried by a child that becomes this user."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -196,6 +196,7 @@ def facts(commands: _unit.Commands, plan: dict[str, Any] | None, runtime: dict[s
     seen.units = list(known.values())
     seen.listeners = listeners(plan)
     seen.ephemeral = ephemeral_range()
+    seen.unreadable = {name: _model_files.unreadable([str(plan["flags"][name])], seen.user) for name in _preflight.KEY_FILES if plan["flags"].get(name)}
     dummy = plan["flags"].get("load-format") == "dummy"
     seen.models = [_model_files.look(plan["model_path"], seen.user, weights_needed=not dummy)]
     draft = plan["flags"].get("speculative-draft-model-path")

@@ -14,6 +14,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._observation import 
 from ansible_collections.gpuops.sglang.plugins.module_utils._refusal import Refusal
 from ansible_collections.gpuops.sglang.plugins.module_utils._running import Claim, UnitLook, claim, share_gpus
 
+KEY_FILES = ("ssl-keyfile", "ssl-certfile", "ssl-ca-certs")
 REFUSED = ("bad_flags", "bad_sizes", "remote_code", "unsupported_model")
 _CUDA_13_FROM = (0, 5, 20)
 _HELD_UNSEEN = 0.1  # part of a GPU's memory that may be in use without a process to show for it
@@ -36,6 +37,7 @@ class Facts:
     units: list[UnitLook] = field(default_factory=list)  # the other ones of SGLang
     listeners: dict[int, dict[str, Any]] = field(default_factory=dict)  # planned port -> pid, name, unit of who listens there
     ephemeral: tuple[int, int] | None = None
+    unreadable: dict[str, str] = field(default_factory=dict)  # flag of a key or certificate -> why the user cannot read the file
     models: list[Model] = field(default_factory=list)  # the model, then the draft model
     dry: bool = False  # check mode: what a role installs before this may not be there yet
 
@@ -97,6 +99,7 @@ def check(plan: dict[str, Any], facts: Facts, gpus_must_be_free: bool = True) ->
         _check_gpus(findings, plan, facts)
         _check_busy(findings, plan, facts, "error" if gpus_must_be_free else "warning")
     _check_models(findings, plan, facts)
+    _check_key_files(findings, facts)
     _check_ports(findings, plan, facts)
     _check_unit(findings, facts)
     return findings
@@ -227,6 +230,12 @@ def _check_models(findings: Findings, plan: dict[str, Any], facts: Facts) -> Non
     if model is not None and isinstance(model.config, dict) and model.config.get("auto_map") and plan["flags"].get("trust-remote-code") is not True:
         summary = f"{model.path} brings code of its own (auto_map in config.json), and trust-remote-code is not set."
         findings.add("remote_code", "note", summary, "Set trust-remote-code when this version of SGLang does not know the model itself.")
+
+
+def _check_key_files(findings: Findings, facts: Facts) -> None:
+    for flag, why in facts.unreadable.items():
+        if why:
+            findings.add("no_permission", "error", f"{facts.user} cannot read {why} (--{flag}).", f"Give the file to the group {facts.user}, and each folder above it.")
 
 
 def _check_ports(findings: Findings, plan: dict[str, Any], facts: Facts) -> None:

@@ -106,6 +106,7 @@ BAD = [
     ({"sglang_server_port": 70000}, ["70000"]),
     ({"sglang_server_port": "http"}, ["sglang_server_port"]),
     ({"sglang_server_model_path": "/srv/models/nothing"}, ["model_not_found", "/srv/models/nothing"]),
+    ({"sglang_server_flags": {"ssl-keyfile": "/etc/shadow", "ssl-certfile": "/etc/hostname"}}, ["no_permission", "/etc/shadow: Permission denied"]),
     ({"sglang_server_flags": {"enable-ep-moe": True}}, ["bad_flags", "enable-ep-moe"]),
     ({"sglang_server_flags": {"chat-template": "one\ntwo"}}, ["newline"]),
     ({"sglang_server_name": "K26"}, ["lower-case"]),

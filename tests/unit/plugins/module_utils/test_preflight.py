@@ -67,6 +67,8 @@ def test_a_fit_node():
     ({"models": [Model("/models/k", "local", config={**DENSE, "num_attention_heads": 12})]}, "bad_sizes", "refused", "num_attention_heads 12 % tp 8 = 4"),
     ({"models": [Model("/models/k", "local", exists=False, problems=[{"code": "model_not_found", "text": "/models/k does not exist"}])]},
      "model_not_found", "preflight_failed", "/models/k does not exist."),
+    ({"unreadable": {"ssl-keyfile": "/etc/tls.key: Permission denied", "ssl-certfile": ""}},
+     "no_permission", "preflight_failed", "sglang cannot read /etc/tls.key: Permission denied (--ssl-keyfile)"),
     ({"unit": unit(active=False, load_state="masked")}, "unit_masked", "preflight_failed", "is masked"),
     ({"listeners": {30001: {"pid": 9, "name": "nginx", "unit": "nginx.service"}}},
      "port_in_use", "preflight_failed", "30001 is held by pid 9 (nginx) of nginx.service"),
