@@ -114,7 +114,7 @@ class Decoder:
             return []
         pid = _number(record.get("_PID"))
         source = self._source(record, pid, subject is not None)
-        invocation = record.get("INVOCATION_ID") or record.get("_SYSTEMD_INVOCATION_ID") or ""
+        invocation = record.get("INVOCATION_ID") or record.get("OBJECT_SYSTEMD_INVOCATION_ID") or record.get("_SYSTEMD_INVOCATION_ID") or ""
         if not isinstance(invocation, str):
             invocation = _text(invocation) or ""
         if source != "unit":

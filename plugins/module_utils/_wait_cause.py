@@ -50,7 +50,7 @@ def of_end(diagnosis: Diagnosis, watch: UnitWatch, run: Run, run_key: str, words
     """Why a run of the unit ended; ``last_line`` is the last that it wrote itself."""
     found = diagnosis.best(run_key)
     strong = found is not None and found.strong
-    if run.result == "start-limit-hit" or watch.line(r"start request repeated too quickly")["text"]:
+    if run.result == "start-limit-hit" or watch.kept_from_restarting() or watch.line(r"start request repeated too quickly")["text"]:
         return _start_limit(diagnosis, watch, words)
     step = _exec_step(watch, run)
     if step is not None:

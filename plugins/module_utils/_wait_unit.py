@@ -31,7 +31,7 @@ class Run:
     invocation: str
     began: float
     pid: int = 0
-    restarts: int = 0  # systemd's counter when it began
+    restarts: int | None = None  # systemd's counter when it began, where that was seen
     ended: float | None = None
     exit_code: str = ""
     exit_status: int | None = None
@@ -147,7 +147,7 @@ class UnitWatch:
             return True
         if run.ended is not None:
             return alive and state.active_state in ("active", "activating")
-        return bool(state.main_pid and run.pid and state.main_pid != run.pid and state.restarts > run.restarts)
+        return bool(state.main_pid and run.pid and state.main_pid != run.pid and state.restarts > (run.restarts or 0))
 
     def _has_ended(self, state: UnitState) -> bool:
         if state.active_state in ("failed", "inactive"):
@@ -199,6 +199,10 @@ class UnitWatch:
     def gave_up(self) -> bool:
         """Systemd will not start the unit again by itself."""
         return self.state.active_state in ("failed", "inactive")
+
+    def kept_from_restarting(self) -> bool:
+        """Systemd has counted one more restart than there was: its start limit stood in the way."""
+        return self.state.active_state == "failed" and self.run.restarts is not None and self.state.restarts > self.run.restarts
 
     def stopped_by_somebody(self, run: Run) -> bool:
         if run.exit_code == "killed" and run.exit_status == _SIGTERM or run.exit_code == "exited" and run.exit_status == 128 + _SIGTERM:

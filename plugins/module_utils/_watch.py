@@ -38,7 +38,8 @@ class UnitLook:
     def look(self, now: float, news: bool = False) -> UnitState | None:
         """The state now; None when systemd gives no answer."""
         mark = self._signs()
-        if news or not self.properties or mark != self._mark or now - self._asked_at >= _FULL_LOOK:
+        settled = self.properties.get("ActiveState") == "active"  # what follows another state may leave no sign
+        if news or not settled or mark != self._mark or now - self._asked_at >= _FULL_LOOK:
             answer = _unit.show(self._commands, [self.unit])
             if not answer:
                 return None
