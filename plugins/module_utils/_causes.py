@@ -334,7 +334,9 @@ _POINT = {
     "client_setup": CauseText("a benchmark point", "The client could not run the point.", "See the client's own error."),
     "aborted": CauseText("a benchmark point", "The point was broken off while it ran.", "See what ended it; run the benchmark again."),
     "not_run": CauseText("a benchmark point", "The point was left out, because of what happened before it.", "Mend that, then run the benchmark again."),
-    "endpoint_gone": CauseText("a benchmark point", "The server does not answer the benchmark.", "See that the unit is ready, and that host, port and scheme are right."),
+    "endpoint_gone": CauseText(
+        "a benchmark point", "The server does not answer the benchmark.", "See that the unit is ready, and that host, port and scheme are right."
+    ),
     "context_too_long": CauseText(
         "a benchmark point",
         "Prompt and answer together do not fit the server's context.",

@@ -183,8 +183,8 @@ def test_a_call_that_hangs_is_broken_off(monkeypatch):
     began = time.monotonic()
     with pytest.raises(action.Overdue):
         with action.at_most(0.1):
-            time.sleep(5)
-    assert time.monotonic() - began < 2
+            time.sleep(30)
+    assert time.monotonic() - began < 15
 
 
 def test_the_alarm_of_a_tasks_own_timeout_is_left_alone(monkeypatch):

@@ -103,7 +103,7 @@ def test_connections_that_go_wrong(serve, behaviour, kind):
     answer = ask(serve(behaviour=behaviour).port, timeout=0.5)
     assert answer.kind == kind
     assert answer.detail
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 15
 
 
 def test_a_closed_port_refuses():

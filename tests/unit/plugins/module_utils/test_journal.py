@@ -183,11 +183,11 @@ def _random_journal(chance):
     return b"\n".join(lines) + (b"\n" if chance.random() < 0.9 else b"")
 
 
-def test_ten_thousand_random_journals_stop_nothing():
+def test_random_journals_stop_nothing():
     chance = random.Random(20260105)
     decoder = Decoder(UNIT, ["s3cret"])
     wait = Wait(WaitOptions(unit=UNIT, invocation_id="i1", secrets=("s3cret",)))
-    for number in range(10_000):
+    for number in range(2_500):
         if number % 250 == 0:
             json.dumps(wait.result(float(number)))
             decoder, wait = Decoder(UNIT, ["s3cret"]), Wait.load(wait.options, json.loads(json.dumps(wait.dump())))
