@@ -6,12 +6,13 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 status=0
+playbooks=(playbooks/*.yml)
 for inventory in inventories/*/hosts.yml inventories/examples/*/hosts.yml; do
   [ -e "$inventory" ] || continue
-  if ! output=$(ansible-playbook --syntax-check --inventory "$(dirname "$inventory")" playbooks/*.yml 2>&1 < /dev/null); then
+  if ! output=$(ansible-playbook --syntax-check --inventory "$(dirname "$inventory")" "${playbooks[@]}" 2>&1 < /dev/null); then
     status=1
     printf '%s with %s\n' "$output" "$inventory"
   fi
-  echo "$inventory: $(ls playbooks/*.yml | wc -l) playbooks read"
+  echo "$inventory: ${#playbooks[@]} playbooks read"
 done
 exit $status
