@@ -51,10 +51,10 @@ class StandInHost:
         if not wheels:
             raise SystemExit("build the stand-in first: make standin")
         self.down()
-        self.hosts("up", "--volume", "%s:/mnt/standin:ro" % WHEELS, self.host)
+        self.hosts("up", "--volume", "%s:/mnt/wheelhouse:ro" % WHEELS.parent, self.host)
         self.run(
             "[ -x %(python)s ] || python3 -m venv /opt/standin\n"
-            "%(python)s -m pip install --quiet --force-reinstall --no-index --no-deps /mnt/standin/%(wheel)s\n"
+            "%(python)s -m pip install --quiet --force-reinstall --no-index --no-deps /mnt/wheelhouse/standin/%(wheel)s\n"
             "mkdir -p %(stamps)s /srv/bench-model\n"
             "[ -e /srv/bench-model/config.json ] || echo '{}' > /srv/bench-model/config.json\n"
             % {"python": PYTHON, "wheel": wheels[-1].name, "stamps": STAMPS})
@@ -81,4 +81,6 @@ class StandInHost:
 
 
 def ansible_environment(**more: str) -> dict[str, str]:
-    return dict(os.environ, ANSIBLE_CONFIG=str(CHECKOUT / "ansible.cfg"), ANSIBLE_NOCOLOR="1", ANSIBLE_DEPRECATION_WARNINGS="0", **more)
+    path = "%s:%s" % (Path(sys.executable).parent, os.environ.get("PATH", "/usr/bin:/bin"))
+    return dict(os.environ, PATH=path, ANSIBLE_CONFIG=str(CHECKOUT / "ansible.cfg"), ANSIBLE_NOCOLOR="1",
+                ANSIBLE_DEPRECATION_WARNINGS="0", **more)

@@ -39,9 +39,9 @@ for pid in $(tree "$top"); do
   memory=$((memory + $(awk '/^VmRSS/ {print $2}' /proc/$pid/status)))
 done
 loop=$(systemctl show --property=CPUUsageNSec --value bench-loop.service)
-loop_memory=$(cat /sys/fs/cgroup/system.slice/bench-loop.service/memory.current 2>/dev/null || echo 0)
+loop_memory=$(awk '/^VmRSS/ {print $2}' "/proc/$(systemctl show --property=MainPID --value bench-loop.service)/status")
 ssh=$(awk '/^usage_usec/ {print $2}' /sys/fs/cgroup/system.slice/ssh.service/cpu.stat)
-printf '{"ticks": %d, "hertz": %d, "memory_kib": %d, "loop_ns": %d, "loop_memory": %d, "ssh_us": %d}\\n' \\
+printf '{"ticks": %d, "hertz": %d, "memory_kib": %d, "loop_ns": %d, "loop_kib": %d, "ssh_us": %d}\\n' \\
   "$ticks" "$(getconf CLK_TCK)" "$memory" "${loop:-0}" "$loop_memory" "$ssh"
 """
 
@@ -75,7 +75,7 @@ def main() -> int:
 def measure(host: StandInHost, arguments: argparse.Namespace) -> dict:
     host.run("systemctl stop %s bench-loop 2>/dev/null || true" % UNIT)
     host.write_units({UNIT: {"port": PORT, "environment": {"MOCK_SGLANG_LOAD_SECONDS": arguments.seconds + 60}}})
-    host.run("systemctl start --no-block %s; systemd-run --quiet --collect --unit=bench-loop --property=CPUAccounting=yes --property=MemoryAccounting=yes"
+    host.run("systemctl start --no-block %s; systemd-run --quiet --collect --unit=bench-loop --property=CPUAccounting=yes"
              " bash -c %s" % (UNIT, "'%s'" % LOOP.replace("'", "'\\''")))
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "w+", encoding="utf-8") as log:
         (Path(folder) / "play.json").write_text(json.dumps(play(arguments.heartbeat)))
@@ -86,6 +86,9 @@ def measure(host: StandInHost, arguments: argparse.Namespace) -> dict:
             time.sleep(20)
             before = sample(host)
             time.sleep(arguments.seconds)
+            if waiting.poll() is not None:
+                log.seek(0)
+                raise SystemExit("the wait ended too early:\n" + log.read())
             after = sample(host)
         finally:
             waiting.terminate()
@@ -101,7 +104,7 @@ def measure(host: StandInHost, arguments: argparse.Namespace) -> dict:
         "memory_mib": round(max(before["memory_kib"], after["memory_kib"]) / 1024, 1),
         "all_cpu_percent": round(100 * (after["ssh_us"] - before["ssh_us"]) / 1e6 / seconds, 3),
         "loop_cpu_percent": round(100 * (after["loop_ns"] - before["loop_ns"]) / 1e9 / seconds, 3),
-        "loop_memory_mib": round(after["loop_memory"] / 1024 / 1024, 1),
+        "loop_memory_mib": round(after["loop_kib"] / 1024, 1),
     }
     print("%-24s %10s %10s" % ("", "wait", "15-s loop"))
     print("%-24s %10.2f %10.2f" % ("% of one core", result["cpu_percent"], result["loop_cpu_percent"]))
