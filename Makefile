@@ -40,20 +40,26 @@ $(STANDIN_MADE): $(VENV_MADE) $(shell find tests/mock_sglang -type f -not -name 
 venv: $(VENV_MADE) ## the virtual environment that everything here runs in
 standin: $(STANDIN_MADE) ## the wheelhouse of the stand-in server
 
-.PHONY: demo demo-down
+.PHONY: demo demo-compare demo-down
 demo: $(VENV_MADE) $(STANDIN_MADE) ## boot a host here, deploy EP8 on it, leave it serving
 	@tests/demo.sh
+
+demo-compare: $(VENV_MADE) $(STANDIN_MADE) ## a campaign of four strategies on that host, in five minutes
+	@tests/demo_compare.sh
 
 demo-down: ## remove the demo's host
 	@HOSTS_PYTHON=$(PYTHON) $(HOSTS) down --set demo
 
-PARTS := unit lint sanity molecule real
+PARTS := unit report lint sanity molecule real
 .PHONY: test $(PARTS:%=test-%)
 test: $(VENV_MADE) ## every test
 	@$(VENV)/bin/python tests/run.py $(foreach part,$(PARTS),'$(part)=$(MAKE) --no-print-directory test-$(part)')
 
 test-unit: $(VENV_MADE) ## the pure parts, in seconds
 	@$(VENV)/bin/python -m pytest tests/unit -q -n 4
+
+test-report: $(VENV_MADE) ## the HTML report in a real browser, where there is a Chromium
+	@$(VENV)/bin/python -m pytest tests/report -q -rs
 
 test-lint: $(VENV_MADE) ## linters, documentation, the built package
 	@tests/checks/lint.sh
@@ -69,9 +75,8 @@ test-real: $(VENV_MADE) $(STANDIN_MADE) ## the real SGLang server, on a CPU
 	$(VENV)/bin/python tests/run.py 'real=molecule test --scenario-name real'
 
 bench-%: $(VENV_MADE) $(STANDIN_MADE) ## one measurement of tests/bench, for example bench-roundtrips
-	@script=tests/bench/$(subst -,_,$*)
-	[ -x "$$script" ] || script=$$(ls tests/bench/$(subst -,_,$*)* 2>/dev/null | head -n 1)
-	[ -n "$$script" ] || { echo "no measurement $*; there are: $$(ls tests/bench 2>/dev/null | tr '\n' ' ')"; exit 1; }
+	@script=$$(find tests/bench -maxdepth 1 -type l -name '$(subst -,_,$*)*' | sort | head -n 1)
+	[ -n "$$script" ] || { echo "no measurement $*; there are: $$(find tests/bench -maxdepth 1 -type l -printf '%f ' | tr _ -)"; exit 1; }
 	"$$script"
 
 .PHONY: clean
