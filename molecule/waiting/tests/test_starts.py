@@ -169,6 +169,32 @@ def test_lines_that_journald_dropped(trial):
     assert "journal_unreadable" in " ".join(answer.get("warnings", []))
 
 
+CLOCK = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+
+
+@pytest.fixture
+def journal_clock(trial):
+    """The journal's own clock, which a test may set; a container may not set the machine's."""
+    if trial.host.run("apt-get update && apt-get install --yes --no-install-recommends libfaketime").rc or not trial.host.file(CLOCK).exists:
+        pytest.skip("no package of libfaketime to be had, and a container may not set the machine's clock")
+    folder = "/etc/systemd/system/systemd-journald.service.d"
+    trial.host.check_output(
+        "echo +0 > /run/clock; mkdir -p %s; printf '[Service]\\nEnvironment=LD_PRELOAD=%s FAKETIME_TIMESTAMP_FILE=/run/clock FAKETIME_NO_CACHE=1"
+        " FAKETIME_DONT_FAKE_MONOTONIC=1\\n' > %s/clock.conf; systemctl daemon-reload; systemctl restart systemd-journald", folder, CLOCK, folder)
+    yield lambda offset: trial.host.check_output("echo %s > /run/clock", offset)
+    trial.host.check_output("rm -r %s; systemctl daemon-reload; systemctl restart systemd-journald", folder)
+
+
+def test_clock_set_back_while_it_loads(trial, journal_clock):
+    trial.stand_in(load_seconds=6, fault="graph_capture_oom")
+    begun = trial.begin(stop={}, start=True, wait={})
+    trial.until(lambda: main_pid(trial.host, UNIT) and trial.logged("Load weight begin"))
+    journal_clock("-2h")
+    answer = trial.end(begun)["wait"]
+    assert (answer["verdict"], code(answer)) == ("failed", "graph_capture_oom")
+    assert trial.host.run("journalctl --unit %s --since -1h --grep 'Capture cuda graph failed'", UNIT).rc != 0, "the cause was written two hours ago"
+
+
 def test_neighbour_that_crashes_all_the_time(trial):
     unit = "sglang-other-ep8.service"
     trial.host.check_output(
