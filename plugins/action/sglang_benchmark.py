@@ -9,12 +9,11 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.gpuops.sglang.plugins.action.sglang_wait_ready import GRACE, LostConnection, RemoteWait, at_most
+from ansible_collections.gpuops.sglang.plugins.action.sglang_wait_ready import RemoteWait
 
 MODULE = "gpuops.sglang.sglang_benchmark"
 FACTS = "sglang_benchmarks"
 PATIENCE = 600.0  # seconds a lost connection is tried for
-OVERHEAD = 90.0  # what a call of the module may take beside the time that it was asked to wait
 
 
 def seconds(value: Any) -> str:
@@ -80,23 +79,16 @@ def earlier(task_vars: dict[str, Any]) -> dict[str, Any]:
 class RemoteBenchmark(RemoteWait):
     """One host's benchmark, seen from the controller; the calls, and what is done when one is lost, are those of a wait."""
 
+    module = MODULE
+    answer = "benchmark"
+
     def __init__(self, action: ActionBase, args: dict[str, Any], task_vars: dict[str, Any]) -> None:
         super().__init__(action, task_vars)
         self._args = {key: value for key, value in args.items() if key != "watch"}
         self._timeout, self._endless = PATIENCE, True
 
-    def _start(self) -> dict[str, Any]:
-        watch = {"token": self._token, "grace": min(GRACE, self._heartbeat), "idle": max(120, 4 * self._heartbeat)}
-        with at_most(GRACE + OVERHEAD):
-            result = self._action._execute_module(module_name=MODULE, module_args=dict(self._args, watch=watch), task_vars=self._task_vars)
-        if result.get("rc", 0) not in (0, 1) and "benchmark" not in result:
-            raise LostConnection("the module was cut off with status %s" % result["rc"])
-        if result.get("unreachable"):
-            raise LostConnection(str(result.get("msg", "")))
-        if "waiting" not in result:
-            result.get("invocation", {}).get("module_args", {}).pop("watch", None)
-            return {"result": result}
-        return {"progress": dict(result["waiting"]["progress"], folder=result["waiting"]["folder"])}
+    def _watch(self) -> dict[str, Any]:
+        return {"idle": max(120, 4 * self._heartbeat)}
 
     def _poll(self) -> dict[str, Any]:
         found = super()._poll()

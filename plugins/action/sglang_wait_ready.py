@@ -104,6 +104,9 @@ class ActionModule(ActionBase):
 class RemoteWait:
     """One host's wait, seen from the controller."""
 
+    module = MODULE
+    answer = "verdict"  # the key that only a module which came to its end returns
+
     def __init__(self, action: ActionModule, task_vars: dict[str, Any]) -> None:
         args = action._task.args
         self._action = action
@@ -135,11 +138,14 @@ class RemoteWait:
             self._clean_up()
         return result
 
+    def _watch(self) -> dict[str, Any]:
+        return {"elapsed": self._elapsed() if self._progress else 0}
+
     def _start(self) -> dict[str, Any]:
-        watch = {"token": self._token, "grace": min(GRACE, self._heartbeat), "elapsed": self._elapsed() if self._progress else 0}
+        watch = dict(self._watch(), token=self._token, grace=min(GRACE, self._heartbeat))
         with at_most(GRACE + CALL_OVERHEAD):
-            result = self._action._execute_module(module_name=MODULE, module_args=dict(self._args, watch=watch), task_vars=self._task_vars)
-        if result.get("rc", 0) not in (0, 1) and "verdict" not in result:
+            result = self._action._execute_module(module_name=self.module, module_args=dict(self._args, watch=watch), task_vars=self._task_vars)
+        if result.get("rc", 0) not in (0, 1) and self.answer not in result:
             raise LostConnection("the module was cut off with status %s" % result["rc"])
         if result.get("unreachable"):
             raise LostConnection(str(result.get("msg", "")))

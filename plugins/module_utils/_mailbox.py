@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, gpuops.sglang contributors
 # GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A private folder through which a wait that goes on by itself on the node tells whoever asks how it stands."""
+"""A private folder through which a process that goes on by itself on the node tells whoever asks how it stands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import select
 import shutil
 import stat
 import tempfile
-from typing import Any
+import time
+from typing import Any, Callable
 
 _TOKEN = re.compile(r"^[0-9a-f]{16,64}$")
 _PREFIX = "sglang-wait-"
@@ -106,3 +107,38 @@ class Mailbox:
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def told(mailbox: Mailbox, seconds: float) -> dict[str, Any]:
+    """The result if it comes within so many seconds, else how things stand."""
+    deadline = time.monotonic() + seconds
+    while True:
+        mailbox.touch()
+        result = mailbox.read("result.json")
+        if result is not None:
+            return {"result": result}
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return {"progress": mailbox.read("progress.json") or {}}
+        mailbox.listen(left)
+
+
+def leave_behind(mailbox: Mailbox, name: str, work: Callable[[], None]) -> None:
+    """Let a process of that name do the work, on its own from now on: it keeps nothing of the connection's terminal and pipes."""
+    mailbox.open_bell()
+    first = os.fork()
+    if first:
+        os.waitpid(first, 0)
+        return
+    try:
+        os.setsid()
+        if os.fork() == 0:
+            os.chdir("/")
+            with open("/proc/self/comm", "w", encoding="ascii") as comm:
+                comm.write(name)
+            null = os.open(os.devnull, os.O_RDWR)
+            for descriptor in (0, 1, 2):
+                os.dup2(null, descriptor)
+            work()
+    finally:
+        os._exit(0)

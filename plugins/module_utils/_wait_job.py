@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils import _history, _unit
 from ansible_collections.gpuops.sglang.plugins.module_utils._http import HttpClient
-from ansible_collections.gpuops.sglang.plugins.module_utils._mailbox import Mailbox
+from ansible_collections.gpuops.sglang.plugins.module_utils._mailbox import Mailbox, leave_behind
 from ansible_collections.gpuops.sglang.plugins.module_utils._readiness import Wait, WaitOptions
 from ansible_collections.gpuops.sglang.plugins.module_utils._redact import Redactor
 from ansible_collections.gpuops.sglang.plugins.module_utils._sockets import SocketTable
@@ -147,44 +147,9 @@ class Job:
         return {"wait": self.wait.dump(), "cursor": self.watch.cursor}
 
 
-def told(mailbox: Mailbox, seconds: float) -> dict[str, Any]:
-    """The result if it comes within so many seconds, else how the wait stands."""
-    deadline = time.monotonic() + seconds
-    while True:
-        mailbox.touch()
-        result = mailbox.read("result.json")
-        if result is not None:
-            return {"result": result}
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return {"progress": mailbox.read("progress.json") or {}}
-        mailbox.listen(left)
-
-
 def go_on_alone(job: Job, mailbox: Mailbox, idle: float) -> None:
     """Leave a process behind that waits to the end and drops its result into the mailbox."""
-    mailbox.open_bell()
-    first = os.fork()
-    if first:
-        os.waitpid(first, 0)
-        return
-    try:
-        os.setsid()
-        if os.fork() == 0:
-            _cut_loose()
-            _wait_and_tell(job, mailbox, idle)
-    finally:
-        os._exit(0)
-
-
-def _cut_loose() -> None:
-    """Leave the connection's terminal and pipes, under a name of its own in the list of processes."""
-    os.chdir("/")
-    with open("/proc/self/comm", "w", encoding="ascii") as name:
-        name.write("sglang-wait")
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(null, descriptor)
+    leave_behind(mailbox, "sglang-wait", lambda: _wait_and_tell(job, mailbox, idle))
 
 
 def _wait_and_tell(job: Job, mailbox: Mailbox, idle: float) -> None:

@@ -308,8 +308,7 @@ except ImportError:
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._load.job import Job, go_on_alone
-from ansible_collections.gpuops.sglang.plugins.module_utils._mailbox import Mailbox
-from ansible_collections.gpuops.sglang.plugins.module_utils._wait_job import told
+from ansible_collections.gpuops.sglang.plugins.module_utils._mailbox import Mailbox, told
 
 ARGUMENTS = dict(
     name=dict(type="str"),

@@ -248,8 +248,8 @@ import re
 import traceback
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible_collections.gpuops.sglang.plugins.module_utils._mailbox import Mailbox
-from ansible_collections.gpuops.sglang.plugins.module_utils._wait_job import Job, go_on_alone, told
+from ansible_collections.gpuops.sglang.plugins.module_utils._mailbox import Mailbox, told
+from ansible_collections.gpuops.sglang.plugins.module_utils._wait_job import Job, go_on_alone
 
 ARGUMENTS = dict(
     name=dict(type="str", required=True),

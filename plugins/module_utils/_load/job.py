@@ -15,7 +15,7 @@ import time
 import traceback
 from typing import Any, Callable
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._mailbox import Mailbox
+from ansible_collections.gpuops.sglang.plugins.module_utils._mailbox import Mailbox, leave_behind
 from ansible_collections.gpuops.sglang.plugins.module_utils._redact import Redactor
 from ansible_collections.gpuops.sglang.plugins.module_utils._unit import Commands, unit_name
 
@@ -261,21 +261,7 @@ class Job:
 
 def go_on_alone(make: Callable[[Callable[[dict[str, Any]], bool]], Job], mailbox: Mailbox, idle: float) -> None:
     """Leave a process behind that measures, keeps the mailbox up to date, and stops when nobody has asked for ``idle`` seconds."""
-    mailbox.open_bell()
-    first = os.fork()
-    if first:
-        os.waitpid(first, 0)
-        return
-    try:
-        os.setsid()
-        if os.fork() == 0:
-            os.chdir("/")
-            null = os.open(os.devnull, os.O_RDWR)
-            for descriptor in (0, 1, 2):
-                os.dup2(null, descriptor)
-            _work(make, mailbox, idle)
-    finally:
-        os._exit(0)
+    leave_behind(mailbox, "sglang-load", lambda: _work(make, mailbox, idle))
 
 
 def _work(make: Callable[..., Job], mailbox: Mailbox, idle: float) -> None:

@@ -15,8 +15,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from ansible_collections.gpuops.sglang.plugins.module_utils import _history
-from ansible_collections.gpuops.sglang.plugins.module_utils._mailbox import Mailbox
-from ansible_collections.gpuops.sglang.plugins.module_utils._wait_job import Job, go_on_alone, told
+from ansible_collections.gpuops.sglang.plugins.module_utils._mailbox import Mailbox, told
+from ansible_collections.gpuops.sglang.plugins.module_utils._wait_job import Job, go_on_alone
 
 UNIT = "sglang-test-tp1.service"
 INVOCATION = "i" * 32
