@@ -235,7 +235,8 @@ def _check_models(findings: Findings, plan: dict[str, Any], facts: Facts) -> Non
 def _check_key_files(findings: Findings, facts: Facts) -> None:
     for flag, why in facts.unreadable.items():
         if why:
-            findings.add("no_permission", "error", f"{facts.user} cannot read {why} (--{flag}).", f"Give the file to the group {facts.user}, and each folder above it.")
+            hint = f"Give the file to the group {facts.user}, and each folder above it."
+            findings.add("no_permission", "error", f"{facts.user} cannot read {why} (--{flag}).", hint)
 
 
 def _check_ports(findings: Findings, plan: dict[str, Any], facts: Facts) -> None:
