@@ -17,7 +17,8 @@ STANDIN, STANDIN_PORT = "sglang-standin-cpu.service", 30201
 PHASES = [
     r"server_args=\{", r"Init parallel begin", r"Init parallel ends", r"Load weight begin\. avail mem=", r"loading shards: 100% Completed",
     r"Load weight end\. elapsed=", r"KV Cache is allocated\..*#tokens: ", r"Memory pool end\. avail mem=",
-    r"max_total_num_tokens=\d+, chunked_prefill_size=-?\d+", r"Application startup complete", r"Uvicorn running on http", r"The server is fired up and ready to roll!",
+    r"max_total_num_tokens=\d+, chunked_prefill_size=-?\d+", r"Application startup complete", r"Uvicorn running on http",
+    r"The server is fired up and ready to roll!",
 ]
 PATHS = ["/ready", "/health", "/ping", "/v1/models", "/model_info", "/get_model_info", "/server_info", "/v1/loads", "/metrics", "/get_load", "/version", "/"]
 CHAT = {"model": "tiny", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8, "ignore_eos": True}
