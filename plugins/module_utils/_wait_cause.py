@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 import signal
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._causes import CAUSES, EXEC_STEP_HINT, EXEC_STEPS, describe
+from ansible_collections.gpuops.sglang.plugins.module_utils._cause_table import CAUSES
+from ansible_collections.gpuops.sglang.plugins.module_utils._causes import describe
+from ansible_collections.gpuops.sglang.plugins.module_utils._exec_steps import EXEC_STEP_HINT, EXEC_STEPS
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Finding
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Cause
 from ansible_collections.gpuops.sglang.plugins.module_utils._signatures import Diagnosis

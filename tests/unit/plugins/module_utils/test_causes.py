@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._causes import CAUSES, EXEC_STEPS, describe
+from ansible_collections.gpuops.sglang.plugins.module_utils._cause_table import CAUSES
+from ansible_collections.gpuops.sglang.plugins.module_utils._causes import describe
+from ansible_collections.gpuops.sglang.plugins.module_utils._exec_steps import EXEC_STEPS
 
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "causes.md").read_text(encoding="utf-8")
 

@@ -9,7 +9,8 @@ import json
 
 import pytest
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._causes import CAUSES, describe, version_words
+from ansible_collections.gpuops.sglang.plugins.module_utils._cause_table import CAUSES
+from ansible_collections.gpuops.sglang.plugins.module_utils._causes import describe, version_words
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Context
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 from ansible_collections.gpuops.sglang.plugins.module_utils._signature_table import SIGNATURES
