@@ -55,7 +55,7 @@ class Trial:
 
     def go(self, *arguments: str, **steps) -> dict:
         """Without words of its own: what the role does, a stop, a start and a wait from there."""
-        return self.end(self.begin(*arguments, **(steps or {"stop": {}, "start": True, "wait": {}})))
+        return self.end(self.begin(*arguments, **(steps or ({} if arguments else {"stop": {}, "start": True, "wait": {}}))))
 
     def waited(self, **wait) -> dict:
         """The answer of the wait for a start from rest."""

@@ -91,7 +91,7 @@ class StopJob:
         self.params = params
         self.commands = _unit.Commands()
         names = [_unit.unit_name(name) for name in params["names"]]
-        found = _unit.show(self.commands, names) if names else []
+        found = _unit.show(self.commands, names, _unit.SHOW + ("UnitFileState",)) if names else []
         self.units = [
             StoppingUnit(name, properties, self.commands, params["version"] or "") for name, properties in zip(names, found)
         ]
@@ -105,15 +105,21 @@ class StopJob:
     def to_reset(self) -> list[StoppingUnit]:
         return [unit for unit in self.units if _stopping.needs_reset(unit.seen.before)]
 
+    def to_disable(self) -> list[StoppingUnit]:
+        if not self.params["disable"]:
+            return []
+        return [unit for unit in self.units if unit.properties.get("UnitFileState") in ("enabled", "enabled-runtime")]
+
     def plan(self) -> dict[str, Any]:
         """What a run would do, for check mode."""
-        changed = bool(self.to_stop() or self.to_reset())
+        changed = bool(self.to_stop() or self.to_reset() or self.to_disable())
         for unit in self.to_stop() + self.to_reset():
             unit.seen.now = replace(unit.seen.before, active_state="inactive", sub_state="dead", result="success")
         return dict(self._result("stopped", None, changed), cursor="")
 
     def run(self) -> dict[str, Any]:
-        changed = bool(self.to_stop() or self.to_reset())
+        changed = bool(self.to_stop() or self.to_reset() or self.to_disable())
+        self._disable()
         self._stop(self.to_stop())
         verdicts = {unit.seen.unit: _stopping.judge(unit.seen) for unit in self.units}
         self._reset()
@@ -126,6 +132,14 @@ class StopJob:
             if held is not None:
                 verdict, cause = held.code, held
         return dict(self._result(verdict, cause, changed or bool(self.killed)), cursor=_follow.cursor_now(self.commands))
+
+    def _disable(self) -> None:
+        names = [unit.seen.unit for unit in self.to_disable()]
+        if not names:
+            return
+        code, _output, errors = self.commands.run(["systemctl", "disable"] + names)
+        if code:
+            self.warnings.append("%s will start at boot again: %s" % (", ".join(names), " ".join(errors.split())))
 
     def _stop(self, units: list[StoppingUnit]) -> None:
         """Order all to stop at once, and kill the group of each one whose time is over."""

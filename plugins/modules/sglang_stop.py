@@ -55,6 +55,10 @@ options:
     description: Seconds to wait for the driver to give the memory back.
     type: float
     default: 60
+  disable:
+    description: Whether the units are kept from starting at boot as well.
+    type: bool
+    default: false
   kill_foreign:
     description: Whether processes outside the units that still hold the ports or GPUs are ended.
     type: bool
@@ -154,6 +158,7 @@ def main():
             ports=dict(type="list", elements="int", default=[], aliases=["port"]),
             gpus=dict(type="list", elements="str", default=[]),
             gpu_timeout=dict(type="float", default=60),
+            disable=dict(type="bool", default=False),
             kill_foreign=dict(type="bool", default=False),
             journal_lines=dict(type="int", default=20),
         ),

@@ -9,8 +9,7 @@ import json
 
 import pytest
 
-from nodes import argv
-from trials import Trial, code
+from trials import UNIT, Trial, code
 
 SERVER = "/opt/sglang/0.5.23+standin/bin/python -m sglang.launch_server --model-path /srv/models/kimi-k2.6 --served-model-name kimi-k2.6 --port 30001"
 KEY = "k-5ecret-1"
@@ -36,43 +35,60 @@ def trial(host, plays):
 @pytest.fixture
 def open_unit(trial):
     """A unit with its key on the command line, from where the server writes it into the journal."""
-    trial.service("ExecStart=", f"ExecStart={SERVER} --api-key {KEY}")
+    trial.service("Restart=no", "ExecStart=", f"ExecStart={SERVER} --api-key {KEY}")
     return trial
 
 
-def hidden(trial, answer: dict) -> dict:
-    for text in (trial.outcome.text, json.dumps(answer)):
-        assert "5ecret" not in text
-    return answer["wait"]
+def assert_hidden(*texts: str) -> None:
+    for text in texts:
+        assert not [line for line in text.splitlines() if "5ecret" in line]
+
+
+@pytest.fixture
+def ask(trial, tmp_path):
+    """Stops or waits, as loudly as can be; the options go by a file, since Ansible repeats its own command line."""
+
+    def run(**steps) -> dict:
+        (tmp_path / "steps.json").write_text(json.dumps(steps))
+        answer = trial.go("-vvvv", "--diff", "--extra-vars", f"@{tmp_path}/steps.json")
+        assert_hidden(trial.outcome.text, json.dumps(answer, indent=1))
+        return answer
+
+    return run
 
 
 @pytest.mark.parametrize("options", [{}, {"api_key": KEY}], ids=["key unknown to the wait", "key given"])
-def test_error_that_quotes_the_keys(open_unit, options):
+def test_error_that_quotes_the_keys(open_unit, ask, options):
     open_unit.stand_in(fault="line", fault_line=LINE)
-    answer = hidden(open_unit, open_unit.go("-vvvv", "--diff", stop={}, start=True, wait=options))
-    assert (answer["verdict"], code(answer)) == ("failed", "exited")
-    assert "RuntimeError: refused" in answer["msg"]
+    open_unit.start_by_hand()
+    answer = ask(wait=options)["wait"]
+    assert answer["verdict"] == "failed" and "RuntimeError: refused" in answer["cause"]["line"]
     assert open_unit.logged(KEY), "the journal itself has it"
 
 
-def test_key_that_is_refused(open_unit):
-    answer = hidden(open_unit, open_unit.go("-vvvv", stop={}, start=True, wait={"api_key": "k-5ecret-2"}))
+def test_key_that_is_refused(open_unit, ask):
+    open_unit.start_by_hand()
+    answer = ask(wait={"api_key": "k-5ecret-2"})["wait"]
     assert (answer["verdict"], code(answer)) == ("failed", "auth")
-    open_unit.outcome = open_unit.plays.run("stop.yml", "-vvvv", "--diff", sglang_server_api_key=KEY).succeeded()
-    hidden(open_unit, {"wait": None})
+    assert ask(stop={})["stop"]["verdict"] == "stopped"
 
 
-def test_server_that_repeats_what_it_was_sent(trial):
+def test_server_that_repeats_what_it_was_sent(trial, ask):
     trial.host.check_output("printf %%s %s > /run/echo.py", ECHO)
     trial.service("ExecStart=", "ExecStart=/usr/bin/python3 /run/echo.py")
-    answer = hidden(trial, trial.go("-vvvv", stop={}, start=True, wait={"api_key": KEY}))
+    trial.start_by_hand()
+    answer = ask(wait={"api_key": KEY})["wait"]
     assert (answer["verdict"], code(answer)) == ("failed", "not_our_server")
     assert trial.logged(KEY), "it has really been sent"
 
 
-def test_deployment_in_place_of_a_unit_with_a_key_in_its_arguments(open_unit):
-    open_unit.start_by_hand()
-    open_unit.until(lambda: open_unit.logged("ready to roll!"))
-    assert KEY in argv(open_unit.host, "sglang-k26-ep8")
-    open_unit.outcome = open_unit.plays.run("deploy_ep8.yml", "-vvvv", "--diff", "--check").succeeded()
-    hidden(open_unit, {"wait": None})
+def test_deployment_in_place_of_a_unit_with_its_key_in_the_open(trial):
+    old = "sglang-old-ep8.service"
+    trial.host.check_output(
+        f"sed 's/--tp-size 8/--api-key {KEY} --tp-size 8/' /etc/systemd/system/%s > /etc/systemd/system/%s; systemctl daemon-reload; systemctl enable --now %s",
+        UNIT, old, old)
+    outcome = trial.plays.run("deploy_ep8.yml", "-vvvv", "--diff")
+    enabled = trial.host.service(old).is_enabled
+    trial.host.check_output("systemctl disable --now %s; rm /etc/systemd/system/%s; systemctl daemon-reload", old, old)
+    assert_hidden(outcome.succeeded().text)
+    assert not enabled
