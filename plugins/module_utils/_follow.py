@@ -11,7 +11,7 @@ import re
 import subprocess
 from typing import Any, Callable
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._unit import Commands, plain_environment
+from ansible_collections.gpuops.sglang.plugins.module_utils._unit import Commands, spawn
 
 FIELDS = (
     "MESSAGE", "MESSAGE_ID", "PRIORITY", "UNIT", "INVOCATION_ID", "N_DROPPED", "OBJECT_SYSTEMD_UNIT", "OBJECT_SYSTEMD_INVOCATION_ID",
@@ -69,7 +69,7 @@ def first_cursor(commands: Commands, invocation: str) -> str:
             "_SYSTEMD_INVOCATION_ID=" + invocation, "+", "INVOCATION_ID=" + invocation]
     commands.note(argv)
     try:
-        with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=plain_environment()) as process:
+        with spawn(argv) as process:
             line = process.stdout.readline() if process.stdout else b""
             process.kill()
     except OSError:
@@ -147,7 +147,7 @@ class JournalFollower:
         if not self._failures:
             self._commands.note(argv)
         try:
-            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=plain_environment())
+            self._process = spawn(argv)
         except OSError as error:
             self._fail(now, str(error))
             return

@@ -45,18 +45,25 @@ class Commands:
         """Return status, output and errors; 127 when there is no such program, 124 when it took too long."""
         self.note(argv)
         try:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, env=plain_environment(), check=False)
+            with spawn(argv) as process:
+                try:
+                    output, errors = process.communicate(timeout=timeout)
+                finally:
+                    process.kill()
         except FileNotFoundError:
             return 127, "", "%s: not found" % argv[0]
         except subprocess.TimeoutExpired:
             return 124, "", "%s: no answer in %d s" % (argv[0], timeout)
         except OSError as error:
             return 126, "", "%s: %s" % (argv[0], error.strerror or error)
-        return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+        return process.returncode, output.decode("utf-8", "replace"), errors.decode("utf-8", "replace")
 
 
-def plain_environment() -> dict[str, str]:
-    return dict(os.environ, LC_ALL="C", LANGUAGE="C", SYSTEMD_COLORS="0", SYSTEMD_PAGER="", SYSTEMD_URLIFY="0")
+def spawn(argv: list[str]) -> subprocess.Popen[bytes]:
+    """Start a program that answers in plain English. A module's run_command can neither be read on the way nor does it end in time."""
+    plain = dict(os.environ, LC_ALL="C", LANGUAGE="C", SYSTEMD_COLORS="0", SYSTEMD_PAGER="", SYSTEMD_URLIFY="0")
+    pipe = subprocess.PIPE
+    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=plain)  # pylint: disable=ansible-bad-function
 
 
 def parse_show(text: str) -> list[dict[str, str]]:
