@@ -33,6 +33,7 @@ ENDS = {  # how a start may end, and the knobs of the stand-in that make it so
     "exit 0": {"MOCK_SGLANG_FAULT": "exit0@graphs"},
     "killed, no word": {"MOCK_SGLANG_FAULT": "killed_unknown@graphs"},
 }
+WAYS = ("module", "uri", "loop")
 LOOP = """\
 while true; do
   curl -sf -m 5 http://127.0.0.1:{port}/ready >/dev/null && exit 0
@@ -53,7 +54,8 @@ def play() -> list[dict]:
         "strategy": "free",
         "tasks": [
             {"name": "module", "when": "way == 'module'", "ignore_errors": True, "gpuops.sglang.sglang_wait_ready": {
-                "name": "{{ unit }}", "port": "{{ server_port }}", "model": "demo-model", "cursor": "{{ cursor }}", "heartbeat": PERIOD, "wait_timeout": 300}},
+                "name": "{{ unit }}", "port": "{{ server_port }}", "model": "demo-model", "cursor": "{{ cursor }}", "heartbeat": PERIOD,
+                "wait_timeout": 300, "restart_limit": "{{ restart_limit }}"}},
             {"name": "uri", "when": "way == 'uri'", "ignore_errors": True, "register": "answer", "until": "answer.status == 200",
              "retries": tries, "delay": PERIOD, "ansible.builtin.uri": {"url": "http://127.0.0.1:{{ server_port }}/ready", "timeout": 5}},
             {"name": "loop", "when": "way == 'loop'", "ignore_errors": True, "changed_when": False,
@@ -65,20 +67,26 @@ def play() -> list[dict]:
 def inventory(host: dict, units: dict[str, dict], cursor: str) -> dict:
     aliases = {}
     for unit, wanted in units.items():
-        for way in ("module", "uri", "loop"):
-            aliases["%s.%s" % (unit, way)] = dict(host, unit=unit, way=way, server_port=wanted["port"], cursor=cursor)
+        for way in wanted.get("ways", WAYS):
+            aliases["%s.%s" % (unit, way)] = dict(
+                host, unit=unit, way=way, server_port=wanted["port"], cursor=cursor, restart_limit=wanted.get("restart_limit", 0))
     return {"all": {"hosts": aliases}}
 
 
 def one_wave(host: StandInHost, address: dict, ends: list[str], number: int, folder: Path) -> list[dict]:
-    """Start some servers at once and watch each in three ways; one row for each start and way."""
+    """Some starts at once, each watched in three ways; one row for each start and way."""
     units = {}
     for place, end in enumerate(ends):
         load = SHORTEST + random.random() * SPREAD
         environment = dict(ENDS[end], MOCK_SGLANG_LOAD_SECONDS="%.2f" % load)
         units["sglang-bench-%d" % place] = {"port": FIRST_PORT + 20 * place, "environment": environment, "end": end}
+    return watch(host, address, units, number, folder)
+
+
+def watch(host: StandInHost, address: dict, units: dict[str, dict], number: int, folder: Path) -> list[dict]:
+    """Start the units, watch each in its ways, and set what came back beside what happened."""
     names = " ".join(units)
-    host.run("systemctl stop %s 2>/dev/null || true; systemctl reset-failed %s 2>/dev/null || true" % (names, names))
+    host.run("systemctl stop 'sglang-bench-*'; systemctl reset-failed")
     host.write_units(units)
     cursor = host.run("journalctl -n 0 --show-cursor | sed -n 's/^-- cursor: //p'; systemctl start --no-block %s" % names).strip()
     (folder / "play.json").write_text(json.dumps(play()))
@@ -89,13 +97,45 @@ def one_wave(host: StandInHost, address: dict, ends: list[str], number: int, fol
     with open(folder / ("log-%d" % number), "w", encoding="utf-8") as log:
         subprocess.run(["ansible-playbook", "-i", str(folder / "inventory.json"), str(folder / "play.json")], cwd=CHECKOUT, env=environment,
                        stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False)
+    broken = [row for row in map(json.loads, stamps.read_text().splitlines()) if row["task"] == "module" and not row["verdict"]]
+    if broken:
+        raise SystemExit("the module gave no verdict:\n" + (folder / ("log-%d" % number)).read_text())
     return [dict(row, end=units[row["host"].rpartition(".")[0]]["end"], event=events(host, row["host"].rpartition(".")[0]))
             for row in map(json.loads, stamps.read_text().splitlines())]
 
 
 def events(host: StandInHost, unit: str) -> dict[str, float]:
-    text = host.run("cat %s/%s" % (STAMPS, unit))
-    return {row["event"]: row["monotonic"] for row in map(json.loads, text.splitlines())}
+    """When what happened: the last time, and under NAME:N the Nth time."""
+    found: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    for row in map(json.loads, host.run("cat %s/%s" % (STAMPS, unit)).splitlines()):
+        counts[row["event"]] = counts.get(row["event"], 0) + 1
+        found[row["event"]] = found["%s:%d" % (row["event"], counts[row["event"]])] = row["monotonic"]
+    return found
+
+
+def other_verdicts(host: StandInHost, address: dict, count: int, folder: Path) -> dict[str, float]:
+    """Median delay to a crash loop, told at the first restart, and to a stranger on the port, told when he binds it."""
+    units: dict[str, dict] = {}
+    for place in range(count):
+        load = "%.2f" % (SHORTEST + random.random() * SPREAD)
+        port = FIRST_PORT + 20 * place
+        units["sglang-bench-loop%d" % place] = {
+            "port": port, "ways": ["module"], "restart_limit": 1, "service": "Restart=always\nRestartSec=1", "end": "crash_loop",
+            "environment": {"MOCK_SGLANG_FAULT": "exit@graphs", "MOCK_SGLANG_EXIT_STATUS": "1", "MOCK_SGLANG_LOAD_SECONDS": load}}
+        units["sglang-bench-ours%d" % place] = {
+            "port": port + 10, "ways": ["module"], "end": "foreign_listener", "environment": {"MOCK_SGLANG_LOAD_SECONDS": 120}}
+        units["sglang-bench-stranger%d" % place] = {"port": port + 10, "ways": [], "end": "", "environment": {"MOCK_SGLANG_LOAD_SECONDS": load}}
+    rows = watch(host, address, units, 0, folder)
+    delays_of: dict[str, list[float]] = {"crash_loop": [], "foreign_listener": []}
+    for row in (row for row in rows if row["task"] == "module"):
+        if row["cause"] != row["end"]:
+            raise SystemExit("%s was expected: %s" % (row["end"], row))
+        at = row["event"]["started:2"] if row["end"] == "crash_loop" else events(host, row["host"].rpartition(".")[0].replace("ours", "stranger"))["bound"]
+        delays_of[row["end"]].append(max(row["told_at"] - at, 0.0))
+    for name, seconds in delays_of.items():
+        print("%-28s %8.2f %8s %8.2f %8d" % ("module's verdict, " + name, median(seconds), "", max(seconds), len(seconds)))
+    return {name + "_median_s": round(median(seconds), 3) for name, seconds in delays_of.items()}
 
 
 def delays(rows: list[dict], way: str, ready: bool, moment: str) -> list[float]:
@@ -135,6 +175,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--starts", type=int, default=20, help="starts that become ready, and as many that crash (default: 20)")
     parser.add_argument("--at-once", type=int, default=10, help="starts watched at the same time (default: 10)")
+    parser.add_argument("--others", type=int, default=4, help="crash loops, and strangers on the port, beside them (default: 4)")
     parser.add_argument("--keep", action="store_true", help="leave the host up")
     arguments = parser.parse_args()
     crashes = [end for end in ENDS if end != "ready"]
@@ -148,10 +189,14 @@ def main() -> int:
             for number, first in enumerate(range(0, len(ends), arguments.at_once)):
                 rows += one_wave(host, address, ends[first:first + arguments.at_once], number, Path(folder))
                 print("%d of %d starts watched" % (min(first + arguments.at_once, len(ends)), len(ends)), flush=True)
+            result = report(rows)
+            if arguments.others:
+                (Path(folder) / "stamps-0").unlink()
+                result.update(other_verdicts(host, address, arguments.others, Path(folder)))
     finally:
         if not arguments.keep:
             host.down()
-    print(json.dumps(report(rows)))
+    print(json.dumps(result))
     return 0
 
 

@@ -25,7 +25,10 @@ KillMode=mixed
 TimeoutStopSec=20
 LogRateLimitIntervalSec=0
 Environment=PYTHONUNBUFFERED=1 HOME=/root MOCK_SGLANG_LOAD_BY_STRATEGY=0 MOCK_SGLANG_TIME_SCALE=0.1 MOCK_SGLANG_STAMPS={stamps}/{name}
+# Cards of its own, so that many servers can be up at once and none finds its memory taken.
+Environment=FAKE_GPU_DIR=/run/bench-gpu-{name}
 {environment}
+{service}
 ExecStart={python} -m sglang.launch_server --model-path {model} --served-model-name demo-model --port {port} {flags}
 """
 
@@ -64,8 +67,8 @@ class StandInHost:
         script = ""
         for name, wanted in units.items():
             environment = "\n".join("Environment=%s=%s" % pair for pair in dict(wanted.get("environment", {})).items())
-            text = UNIT.format(name=name, port=wanted["port"], environment=environment, flags=wanted.get("flags", ""), python=PYTHON, stamps=STAMPS,
-                               model="/srv/bench-model")
+            text = UNIT.format(name=name, port=wanted["port"], environment=environment, flags=wanted.get("flags", ""), service=wanted.get("service", ""),
+                               python=PYTHON, stamps=STAMPS, model="/srv/bench-model")
             script += "cat > /etc/systemd/system/%s.service <<'END'\n%sEND\nrm -f %s/%s\n" % (name, text, STAMPS, name)
         self.run(script + "systemctl daemon-reload\n")
 
