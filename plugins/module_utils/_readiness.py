@@ -189,6 +189,12 @@ class Wait:
         if self.seen.phases.steps == 0 and now - self.seen.began < 5:
             self.seen.gpu_before = data
 
+    def on_transfer(self, now: float) -> None:
+        """The unit's processes have read or written much: a load moves, although its log is silent."""
+        self.seen.start(now)
+        if self.seen.phases.phase in ("process", "download", "weights"):
+            self.seen.progress_at = now
+
     def on_peers(self, now: float, data: dict[str, Any]) -> None:
         self.seen.start(now)
         self.seen.peers.take(now, data)

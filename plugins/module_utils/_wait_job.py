@@ -22,6 +22,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._watch import UnitLo
 _LOOK_SECONDS = 3.0  # what a look without a wait may take, when the server is slow to answer
 _TELL_PAUSE = 2.0
 _KEEP_PAUSE = 10.0
+_WORTH_TELLING = 10**9  # bytes read
 _WITNESSED = 0.8  # the part of a start that must have been watched for its phases to be worth keeping
 _LINGER = 120.0  # how long a result lies in the mailbox for somebody to fetch
 _PASSED_ON = (
@@ -137,10 +138,14 @@ class Job:
             result["warnings"].append("the load time could not be recorded in %s: %s" % (self.params["history"], error.strerror))
 
     def words(self, progress: dict[str, Any]) -> str:
-        """How the wait stands, with the size of the GPUs beside what is free of it."""
+        """How the wait stands, with what only the node knows: the size of its GPUs, and how much was read so far."""
         text = self.redactor.clean(progress["text"])
         size = self.watch.gpu_memory_mib // 1024
-        return re.sub(r"(\d+) GB free\b", r"\1 GB free of %d GB" % size, text) if size else text
+        if size:
+            text = re.sub(r"(\d+) GB free\b", r"\1 GB free of %d GB" % size, text)
+        if progress["phase"] == "weights" and progress["percent"] is None and self.watch.transfer.total >= _WORTH_TELLING:
+            text = text.replace("weights", "weights, %d GB read" % (self.watch.transfer.total // 10**9), 1)
+        return text
 
     def state(self) -> dict[str, Any]:
         """What another process needs to go on with this wait."""

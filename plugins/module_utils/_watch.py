@@ -18,6 +18,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._journal import Deco
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import UnitState, Verdict
 from ansible_collections.gpuops.sglang.plugins.module_utils._readiness import Wait
 from ansible_collections.gpuops.sglang.plugins.module_utils._sockets import SocketTable
+from ansible_collections.gpuops.sglang.plugins.module_utils._transfer import Transfer
 
 _LONGEST_PAUSE = 1.0  # the unit is looked at at least once a second
 _FULL_LOOK = 10.0  # systemd is asked at least this often, though nothing seems to have changed
@@ -90,6 +91,7 @@ class Watch:
         self._follower: _follow.JournalFollower | None = None
         self._news = True  # whether systemd said something since the last look at the unit
         self._gpu_answers: list[Any] = []
+        self.transfer = Transfer(unit.pids)
         self.gpu_memory_mib = 0  # of the smallest GPU
         self.saw_unready = False  # whether the port was seen closed, or readiness denied
 
@@ -155,6 +157,8 @@ class Watch:
             listener = self._sockets.look(self.unit.pids)
             self.saw_unready = self.saw_unready or not listener.listening
             self.wait.on_listener(now, listener)
+        if self.transfer.moved(now):
+            self.wait.on_transfer(now)
         if self._gpu_answers:
             answer = self._gpu_answers.pop()
             self.gpu_memory_mib = min((gpu["memory_total_mib"] or 0 for gpu in answer["gpus"]), default=0)
