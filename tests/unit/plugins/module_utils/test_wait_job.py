@@ -40,6 +40,9 @@ class Node:
         self._script("systemctl", "cat %s/unit" % folder)
         self._script("journalctl", 'case "$*" in *--follow*) exec tail -n +1 -f %s;; esac' % self.journal)
         monkeypatch.setenv("PATH", "%s:%s" % (folder, os.environ["PATH"]))
+        self.begin()
+
+    def begin(self):
         self.started = time.monotonic()
         self.unit(RUNNING)
 
@@ -115,9 +118,18 @@ def job(port, **params):
 
 def test_a_start_that_becomes_ready_is_told_and_remembered(node, port, serve, tmp_path):
     history = str(tmp_path / "loads.jsonl")
+    first = job(port, history=history)
+    node.begin()
     node.log("Load weight begin. avail mem=94.51 GB")
-    threading.Timer(0.6, serve).start()
-    result = job(port, history=history).to_the_end()
+
+    def serve_once_it_was_seen_closed():
+        while not first.watch.saw_unready:
+            time.sleep(0.05)
+        time.sleep(1.5)
+        serve()
+
+    threading.Thread(target=serve_once_it_was_seen_closed, daemon=True).start()
+    result = first.to_the_end()
     assert (result["verdict"], result["changed"], "failed" in result) == ("ready", False, False)
     kept = _history.load(history)
     assert [(one["strategy"], one["model"], one["invocation_id"]) for one in kept] == [("tp1", "demo-model", INVOCATION)]
