@@ -64,21 +64,30 @@ def mended(fleet, name: str) -> None:
     fleet[name].check_output("rm -f /run/mock_sglang.env")
 
 
-SERIAL = {"sglang_server_strategy": "tp8_tuned", "sglang_server_environment": {"MOCK_SGLANG_LOAD_SECONDS": "2"}}
+BATCHES = """
+- hosts: sglang
+  gather_facts: false
+  serial: 2
+  {guard}
+  roles:
+    - role: gpuops.sglang.sglang_server
+"""
+TUNED = "sglang-k26-tp8_tuned"
 
 
-@pytest.mark.parametrize("guard", [{"max_failed": 0}, {"stop_all": True}], ids=["max_fail_percentage", "any_errors_fatal"])
-def test_a_failed_host_stops_the_batches_after_it(fleet, plays, request, guard):
+@pytest.mark.parametrize("guard", ["max_fail_percentage: 0", "any_errors_fatal: true"])
+def test_a_failed_host_stops_the_batches_after_it(fleet, plays, tmp_path, guard):
     before = {name: [main_pid(fleet[name], unit) for unit in (EP8, TP8)] for name in HOSTS}
+    playbook = tmp_path / "batches.yml"
+    playbook.write_text(BATCHES.format(guard=guard), encoding="utf-8")
     broken(fleet, "n1")
-    outcome = plays.run(str(request.path.parent.parent / "serial.yml"), **SERIAL, **guard)
+    outcome = plays.run(str(playbook), sglang_server_strategy="tp8_tuned").failed_with("CUDA out of memory")
     mended(fleet, "n1")
-    outcome.failed_with("CUDA out of memory")
     assert outcome.code == 2
-    assert outcome.recap["n1"]["failed"] == 1
+    assert outcome.recap["n1"]["failed"] == 1 and outcome.recap["n2"]["failed"] == 0
+    assert "[n2]: FAILED" not in outcome.text
+    assert_serves(fleet["n2"], TUNED)
     assert not {"n3", "n4"} & set(outcome.recap)
     for name in ("n3", "n4"):
         assert [main_pid(fleet[name], unit) for unit in (EP8, TP8)] == before[name]
-    assert_serves(fleet["n2"], "sglang-k26-tp8_tuned")
-    assert "[n2]: FAILED" not in outcome.text
     plays.run("deploy_ep8.yml", "--limit", "n1,n2").succeeded()
