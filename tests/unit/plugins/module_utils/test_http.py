@@ -122,7 +122,7 @@ def test_a_redirect_is_told_and_not_followed(serve):
 
 
 def test_a_huge_body_is_cut(serve):
-    answer = ask(serve(b"HTTP/1.1 200 OK\r\nContent-Length: 900000\r\n\r\n" + b"a" * 900000).port)
+    answer = ask(serve(b"HTTP/1.1 200 OK\r\nContent-Length: 900000\r\n\r\n" + b"a" * 900000).port, timeout=60.0)
     assert len(answer.body) == 64 * 1024
 
 
