@@ -177,7 +177,8 @@ class UnitWatch:
         if _STOP_TIMED_OUT.search(text):
             self.stop_timed_out = True
         elif _STOPPING_LINE.search(text):
-            run.stop_asked = now if run.stop_asked is None else run.stop_asked
+            if run.stop_asked is None and run.end_line_at is None:  # after the end it is how systemd speaks of a restart
+                run.stop_asked = now
         elif _ENDED_LINE.search(text) and run.end_line_at is None:
             run.end_line_at = now
 
