@@ -10,7 +10,7 @@ import pwd
 import re
 import shlex
 import subprocess
-from typing import Any, Iterable
+from typing import Iterable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import UnitState
 
@@ -202,20 +202,3 @@ def _status_field(pid: int, field: str, proc: str) -> str:
     except OSError:
         return ""
     return ""
-
-
-def describe(properties: dict[str, str]) -> dict[str, Any]:
-    """The part of a unit's state that belongs in a result."""
-    state = unit_state(properties)
-    return {
-        "name": properties.get("Id", ""),
-        "load_state": state.load_state,
-        "active_state": state.active_state,
-        "sub_state": state.sub_state,
-        "result": state.result,
-        "exit_code": state.exit_code,
-        "exit_status": state.exit_status,
-        "main_pid": state.main_pid,
-        "invocation_id": state.invocation_id,
-        "restarts": state.restarts,
-    }

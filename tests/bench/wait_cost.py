@@ -74,7 +74,7 @@ def main() -> int:
 
 def measure(host: StandInHost, arguments: argparse.Namespace) -> dict:
     host.run("systemctl stop %s bench-loop 2>/dev/null || true" % UNIT)
-    host.write_units({UNIT: {"port": PORT, "environment": {"MOCK_SGLANG_LOAD_SECONDS": arguments.seconds + 60}}})
+    host.write_units({UNIT: {"port": PORT, "environment": {"MOCK_SGLANG_LOAD_SECONDS": arguments.seconds * 1.3 + 90}}})
     host.run("systemctl start --no-block %s; systemd-run --quiet --collect --unit=bench-loop --property=CPUAccounting=yes"
              " bash -c %s" % (UNIT, "'%s'" % LOOP.replace("'", "'\\''")))
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "w+", encoding="utf-8") as log:
