@@ -50,6 +50,9 @@ demo-compare: $(VENV_MADE) $(STANDIN_MADE) ## a campaign of four strategies on t
 demo-down: ## remove the demo's host
 	@HOSTS_PYTHON=$(PYTHON) $(HOSTS) down --set demo
 
+# The folder keeps two checkouts of one name from sharing a scenario's inventory.
+molecule = env MOLECULE_EPHEMERAL_DIRECTORY=$(CACHE)/molecule/$(1) molecule test --scenario-name $(1)
+
 PARTS := unit report lint sanity molecule real
 .PHONY: test $(PARTS:%=test-%)
 test: $(VENV_MADE) ## every test
@@ -68,11 +71,11 @@ test-sanity: $(VENV_MADE) ## ansible-test sanity, oldest and newest ansible-core
 	@tests/checks/sanity.sh
 
 test-molecule: $(VENV_MADE) $(STANDIN_MADE) ## real systemd hosts; SCENARIO=name picks one
-	@$(VENV)/bin/python tests/run.py $(foreach scenario,$(SCENARIO),'$(scenario)=molecule test --scenario-name $(scenario)')
+	@$(VENV)/bin/python tests/run.py $(foreach scenario,$(SCENARIO),'$(scenario)=$(call molecule,$(scenario))')
 
 test-real: $(VENV_MADE) $(STANDIN_MADE) ## the real SGLang server, on a CPU
 	@$(VENV)/bin/python tests/real_sglang/wheelhouse.py $(CACHE)/wheelhouse/real
-	$(VENV)/bin/python tests/run.py 'real=molecule test --scenario-name real'
+	$(VENV)/bin/python tests/run.py 'real=$(call molecule,real)'
 
 bench-%: $(VENV_MADE) $(STANDIN_MADE) ## one measurement of tests/bench, for example bench-roundtrips
 	@script=$$(find tests/bench -maxdepth 1 -type l -name '$(subst -,_,$*)*' | sort | head -n 1)
