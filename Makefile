@@ -71,7 +71,7 @@ test-sanity: $(VENV_MADE) ## ansible-test sanity, oldest and newest ansible-core
 	@tests/checks/sanity.sh
 
 test-molecule: $(VENV_MADE) $(STANDIN_MADE) ## real systemd hosts; SCENARIO=name picks one
-	@$(VENV)/bin/python tests/run.py $(foreach scenario,$(SCENARIO),'$(scenario)=$(call molecule,$(scenario))')
+	@$(VENV)/bin/python tests/run.py --jobs 2 $(foreach scenario,$(SCENARIO),'$(scenario)=$(call molecule,$(scenario))')
 
 test-real: $(VENV_MADE) $(STANDIN_MADE) ## the real SGLang server, on a CPU
 	@$(VENV)/bin/python tests/real_sglang/wheelhouse.py $(CACHE)/wheelhouse/real
