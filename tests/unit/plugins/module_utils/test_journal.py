@@ -187,7 +187,7 @@ def test_random_journals_stop_nothing():
     chance = random.Random(20260105)
     decoder = Decoder(UNIT, ["s3cret"])
     wait = Wait(WaitOptions(unit=UNIT, invocation_id="i1", secrets=("s3cret",)))
-    for number in range(2_500):
+    for number in range(10_000):
         if number % 250 == 0:
             json.dumps(wait.result(float(number)))
             decoder, wait = Decoder(UNIT, ["s3cret"]), Wait.load(wait.options, json.loads(json.dumps(wait.dump())))
