@@ -86,6 +86,7 @@ class RemoteBenchmark(RemoteWait):
         super().__init__(action, task_vars)
         self._args = {key: value for key, value in args.items() if key != "watch"}
         self._timeout, self._endless = PATIENCE, True
+        self._points_told = 0
 
     def _watch(self) -> dict[str, Any]:
         return {"idle": max(120, 4 * self._heartbeat)}
@@ -96,11 +97,18 @@ class RemoteBenchmark(RemoteWait):
         return self._start() if "result" in found else found
 
     def _take(self, progress: dict[str, Any]) -> None:
-        super()._take(dict(progress, text=progress_text(progress), elapsed=progress.get("since", 0.0)))
+        since = progress.get("since", 0.0)
+        self._tell_points(progress.get("finished") or [], since)
+        super()._take(dict(progress, text=progress_text(progress), elapsed=since))
+
+    def _tell_points(self, points: list[dict[str, Any]], elapsed: float | None = None) -> None:
+        """Each finished point once, as soon as it is known."""
+        for point in points[self._points_told :]:
+            self._say(point_text(point), elapsed)
+        self._points_told = max(self._points_told, len(points))
 
     def _tell_end(self, result: dict[str, Any]) -> None:
-        for point in (result.get("benchmark") or {}).get("points") or []:
-            self._say(point_text(point))
+        self._tell_points((result.get("benchmark") or {}).get("points") or [])
 
     def _clean_up(self) -> None:
         """The module has taken the mailbox away with the result."""

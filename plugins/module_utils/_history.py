@@ -56,8 +56,9 @@ def usual(records: Iterable[dict[str, Any]], strategy: str, version: str, model:
     return usual_seconds
 
 
-def knows(records: Iterable[dict[str, Any]], invocation: str) -> bool:
-    return any(one.get("invocation_id") == invocation for one in records)
+def of_invocation(records: Iterable[dict[str, Any]], invocation: str) -> dict[str, Any] | None:
+    """The record of one start, by the unit's InvocationID."""
+    return next((one for one in records if invocation and one.get("invocation_id") == invocation), None)
 
 
 def append(path: str, record: dict[str, Any]) -> None:

@@ -111,15 +111,24 @@ class Job:
             commands=self.commands.lines,
             usual_seconds=self.usual,
             started_at=time.strftime("%H:%M:%S", time.localtime(time.time() - (now - started))) if started else "",
-            load_seconds=round(now - started, 1) if started and result["verdict"] == "ready" and self.watch.saw_unready else None,
+            load_seconds=self._load_seconds(result, now - started if started else None),
             ended_monotonic=round(now, 3),
         )
         return self.redactor.clean_all(result)
 
+    def _load_seconds(self, result: dict[str, Any], age: float | None) -> float | None:
+        """Of the start that was watched, else of the record that an earlier wait left of it."""
+        if result["verdict"] != "ready":
+            return None
+        if age is not None and self.watch.saw_unready:
+            return round(age, 1)
+        known = _history.of_invocation(self.records, result["unit"].get("invocation_id", ""))
+        return known["total"] if known else None
+
     def _record(self, result: dict[str, Any]) -> None:
         invocation = result["unit"].get("invocation_id", "")
         seen_whole = result["load_seconds"] is not None and result["elapsed"] >= _WITNESSED * result["load_seconds"]
-        if not self.params["history"] or not seen_whole or _history.knows(self.records, invocation):
+        if not self.params["history"] or not seen_whole or _history.of_invocation(self.records, invocation):
             return
         strategy, version, model = self._kind()
         record = {

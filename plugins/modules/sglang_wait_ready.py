@@ -230,7 +230,7 @@ started_at:
   type: str
   sample: "19:02:11"
 load_seconds:
-  description: Seconds from the start of the process until it was ready, when that was watched.
+  description: Seconds from the start of the process until it was ready, when this wait or an earlier one that kept O(history) watched it.
   returned: always
   type: float
 ended_monotonic:

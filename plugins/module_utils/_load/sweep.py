@@ -212,16 +212,16 @@ class Sweep:
     def _warm_up(self, concurrency: int, number: int) -> None:
         wanted = self.settings.warmup_requests
         if wanted is None and not self.warm:
-            self._warm(min(WARM_FIRST, max(self.settings.concurrency)), WARM_FIRST, "first", number)
+            self._warm(min(WARM_FIRST, max(self.settings.concurrency)), WARM_FIRST, "first", lambda counts: self._tell("warm-up of the server", number))
         self.warm = True
         requests = min(max(concurrency, 2), WARM_MOST) if wanted is None else wanted
         if requests:
-            self._warm(min(concurrency, requests), requests, "before %d" % concurrency, number)
+            self._warm(min(concurrency, requests), requests, "before %d" % concurrency, lambda counts: self._tell("warm-up", number, concurrency))
 
-    def _warm(self, concurrency: int, requests: int, label: str, number: int) -> None:
+    def _warm(self, concurrency: int, requests: int, label: str, tell: Callable[[dict[str, int]], bool]) -> None:
         prompts = Prompts(replace(self.workload), "warm-up " + label, at_most=WARM_TOKENS)
         limits = Limits(concurrency, request_timeout=self.settings.request_timeout, give_up_after=max(8, concurrency))
-        load(Run(self.tools.target, prompts.source(requests), limits), lambda counts: self._tell("warm-up", number, concurrency))
+        load(Run(self.tools.target, prompts.source(requests), limits), tell)
 
     # ----------------------------------------------------------------------- progress
     def _tell(
@@ -256,6 +256,7 @@ class Sweep:
                 "elapsed": round(elapsed, 1),
                 "tok_s": round(counts["tokens"] / elapsed, 1) if elapsed else None,
                 "left_s": None if left is None else round(left),
+                "finished": [brief(one) for one in self.points],
                 "sweep_left_s": (
                     round((len(self.settings.concurrency) - number - 1) * sum(self.spent) / len(self.spent) + (left or 0)) if self.spent else None
                 ),
@@ -263,6 +264,12 @@ class Sweep:
         ):
             raise Stopped()
         return True
+
+
+def brief(point: dict[str, Any]) -> dict[str, Any]:
+    """What a line of progress needs of a finished point."""
+    told = {name: point[name] for name in ("concurrency", "status", "causes", "output_tok_s", "output_tok_s_ci95")}
+    return dict(told, ttft_ms={"p50": point["ttft_ms"]["p50"]}, itl_ms={"p50": point["itl_ms"]["p50"]})
 
 
 def poisson(rate: float, total: int | None, seed: str) -> Callable[[int, int], Any]:

@@ -133,8 +133,8 @@ def _cut(line: Line, width: int) -> Line:
 
 def _winners(table: Table, goal: str, width: int) -> list[Line]:
     if len(table.rows) < 2:
-        return []
-    lines = _wrapped("", words.LEGEND, width, "dim")
+        return _wrapped("", words.UNITS, width, "dim")
+    lines = _wrapped("", f"{words.MARKS}  {words.UNITS}", width, "dim")
     for name, text in words.winner_lines(table):
         if name == "slo" and not table.workload.slo_ms:
             continue

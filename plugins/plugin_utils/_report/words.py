@@ -9,7 +9,8 @@ from .model import FAILED, MEASURED, NOT_RUN, Point, Row, Table
 from .ranking import GOALS, Score, Standing
 
 LETTERS = {"throughput": "T", "latency": "L", "slo": "S", "balanced": "B"}
-LEGEND = "* best  = tie inside the noise  ( ) invalid, not ranked  TTFT: p50/p99 in ms"
+MARKS = "* best  = tie inside the noise  ( ) invalid, not ranked"
+UNITS = "TTFT: p50/p99 in ms"
 
 
 def rate(value: float | None) -> str:

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
-from ansible_collections.gpuops.sglang.plugins.action.sglang_benchmark import earlier, point_text, progress_text
+from ansible_collections.gpuops.sglang.plugins.action import sglang_wait_ready
+from ansible_collections.gpuops.sglang.plugins.action.sglang_benchmark import RemoteBenchmark, earlier, point_text, progress_text
 
 RUNNING = {
     "phase": "run",
@@ -31,6 +34,7 @@ RUNNING = {
         ({"asked": None, "tok_s": None, "left_s": None, "sweep_left_s": None}, "point 3 of 10, C=4, run 2: 118 requests"),
         ({"phase": "warm-up"}, "point 3 of 10, C=4: warm-up"),
         ({"phase": "checks", "concurrency": 0}, "checks"),
+        ({"phase": "warm-up of the server", "concurrency": 0}, "warm-up of the server"),
     ],
 )
 def test_progress_in_one_line(change, text):
@@ -58,6 +62,20 @@ POINT = {
 )
 def test_a_point_in_one_line(change, text):
     assert point_text(dict(POINT, **change)) == text
+
+
+def test_a_finished_point_is_told_at_once_and_once(monkeypatch):
+    shown = []
+    monkeypatch.setattr(sglang_wait_ready.display, "display", shown.append)
+    action = SimpleNamespace(_task=SimpleNamespace(args={}, no_log=False))
+    remote = RemoteBenchmark(action, {}, {"inventory_hostname": "n1"})
+    first, second = dict(POINT, concurrency=1), dict(POINT, concurrency=4)
+    remote._take(dict(RUNNING, since=5, finished=[]))
+    remote._take(dict(RUNNING, since=9, finished=[first]))
+    remote._take(dict(RUNNING, since=12, finished=[first]))
+    remote._tell_end({"benchmark": {"points": [first, second]}})
+    assert [line.partition("] ")[2].partition(" 390")[0] for line in shown if "390" in line] == ["C=1", "C=4"]
+    assert "C=1 390" in shown[1] and "point 3 of 10" in shown[2]
 
 
 def test_earlier_results_are_kept():

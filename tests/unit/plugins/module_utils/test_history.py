@@ -32,7 +32,8 @@ def test_a_damaged_file_loses_its_damaged_lines_only(tmp_path):
 def test_starts_are_appended_and_the_file_stays_small(tmp_path):
     path = tmp_path / "new/loads.jsonl"
     _history.append(str(path), record(1, invocation_id="i1"))
-    assert _history.knows(_history.load(str(path)), "i1")
+    assert _history.of_invocation(_history.load(str(path)), "i1")["total"] == 1
+    assert _history.of_invocation(_history.load(str(path)), "") is None
     path.write_text((json.dumps(record(1)) + "\n") * 1000)
     _history.append(str(path), record(2))
     kept = _history.load(str(path))
