@@ -55,6 +55,9 @@ def _number(value: Any) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
 
 
+UNSHOWN = "a message is too long for the journal to show it whole, of"
+
+
 class Decoder:
     """Turns the bytes of a journal stream about one unit into entries; a cut record is kept until its rest comes."""
 
@@ -108,7 +111,7 @@ class Decoder:
         message = _text(record.get("MESSAGE"))
         if message is None:
             self.dropped += 1
-            return [Entry(f"Suppressed 1 messages from {self.unit}: the journal does not show it", "systemd")]
+            return [Entry(f"{UNSHOWN} {self.unit}", "systemd")]
         subject = record.get("UNIT")
         if subject is not None and self.unit and _text(subject) != self.unit:
             return []

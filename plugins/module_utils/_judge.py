@@ -20,6 +20,7 @@ FOREIGN_LOOK = 0.3  # seconds to the second look at somebody else's listener
 FOREIGN_ANSWER = 1.5  # seconds that listener has to say which model it serves
 STOP_GRACE = 2.0  # seconds that a unit in deactivating has to say how it ended
 PEER_GRACE = 1.0
+_MOVED_LATELY = 15.0  # seconds after a step of progress, at least, for which a start that runs out of time was still moving
 _ZOMBIE_CODES = ("scheduler_crashed", "exited", "nccl_error", "nccl_timeout", "peer_lost")  # told as engine_dead while HTTP lives on
 # An optional part of the server may fail so, and the start goes on; if it does not, the process ends at once.
 _SURVIVABLE = (
@@ -87,7 +88,8 @@ class Judge:
         if watch.missing and (watch.run is None or watch.run.ended is not None or watch.state.load_state != "loaded"):
             return causes.make(watch.missing, words, watch.line(r"not found|not be found|masked")["text"])
         if watch.state.load_state in ("bad-setting", "error"):
-            return causes.make("unit_exec", {**words, "step": ": its file has a bad setting", "step_hint": "Run systemd-analyze verify on it."})
+            told = {**words, "step": ": its file has a bad setting", "step_hint": "Run systemd-analyze verify on it."}
+            return causes.make("unit_exec", told, watch.why_not_started()["text"])
         if len(watch.runs) > 1:
             cause = self._judge_restart(now, watch, words)
             if cause is not None:
@@ -95,6 +97,8 @@ class Judge:
         run = watch.run
         if run is None:
             return None
+        if len(watch.runs) == 1 and not watch.gave_up() and 0 < watch.restarts >= self.seen.options.restart_limit:
+            return causes.of_crash_loop(self.seen.diagnosis, watch, words)  # the counter alone tells of them
         if run.ended is None:
             if (
                 watch.stopping_since is not None
@@ -107,7 +111,7 @@ class Judge:
         if not self._is_final(run) or not self._has_settled(now, run):
             return None
         if watch.never_started:
-            return causes.of_never_started(words)
+            return causes.of_never_started(watch, words)
         cause = causes.of_end(self.seen.diagnosis, watch, run, watch.run_key, words, self.seen.story.last_own)
         return self._cause_of_peer(self.seen.peers.dead()) if cause.code == "peer_lost" and self.seen.peers.dead() else cause
 
@@ -115,7 +119,7 @@ class Judge:
         limit = self.seen.options.restart_limit
         previous = watch.runs[-2]
         found = self.seen.diagnosis.best(str(len(watch.runs) - 1))
-        failed = found is not None and found.kind != "weak" or previous.exit_code in ("killed", "dumped") or bool(previous.exit_status)
+        failed = found is not None and found.kind not in ("weak", "hearsay") or previous.exit_code in ("killed", "dumped") or bool(previous.exit_status)
         if watch.replaced_without_failure() and not failed:
             return causes.of_restart(watch, words)
         if limit == 0:
@@ -131,7 +135,7 @@ class Judge:
         """Does this end of a run end the wait, or may systemd try again?"""
         if self.seen.options.restart_limit == 0 or self.seen.watch.gave_up():
             return True
-        if run.exit_code == "exited" and run.exit_status == 2:
+        if run.exit_code == "exited" and (run.exit_status == 2 or 200 <= (run.exit_status or 0) <= 245):
             return True
         found = self.seen.best()
         return found is not None and found.kind == "fatal" and found.code in causes.HOPELESS
@@ -277,7 +281,7 @@ class Judge:
             return self._fail("stalled", self._cause_of_silence(f"No progress for {quiet:.0f} s", now))
         if now - self.seen.began < self.seen.options.wait_timeout - 1e-6:
             return None
-        moving = self.seen.phases.steps > 0 and quiet < min(limit, max(60.0, self.seen.options.wait_timeout / 4))
+        moving = self.seen.phases.steps > 0 and quiet <= min(limit, max(_MOVED_LATELY, self.seen.options.wait_timeout / 30))
         if self.seen.options.extend_while_progress and quiet < limit:
             return None
         return self._fail("timeout", self._cause_of_silence(f"Not ready after {now - self.seen.began:.0f} s", now, moving))

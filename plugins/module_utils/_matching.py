@@ -15,7 +15,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import i
 
 LONGEST = 2000  # characters of a line that are matched and quoted
 GENERIC = ("scheduler_crashed", "exited")  # what is said of an error that no signature knows
-STRENGTH = {"fatal": 0, "evidence": 0, "wrapper": 1, "plain": 2, "weak": 3}
+STRENGTH = {"fatal": 0, "evidence": 0, "wrapper": 1, "plain": 2, "weak": 3, "hearsay": 4}
 
 _OURS = re.compile(r"sglang|python|pt_main|multiproc|uvicorn|ray::", re.IGNORECASE)
 _GPU_NUMBER = re.compile(r"\bGPU (\d{1,3})\b")
@@ -33,7 +33,7 @@ class Finding:
 
     code: str
     line: str
-    kind: str  # fatal, evidence, wrapper, plain (an exception nobody knows), weak; doom and echo never stand for a cause
+    kind: str  # fatal, evidence, wrapper, plain (an exception nobody knows), weak, hearsay (only an echo); doom and echo never stand for a cause
     order: int  # place of its first line among all lines
     last: int  # place of the line itself
     at: float  # seconds of the wait's clock

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, split
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, shape, split
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 
 PHASES = ("process", "download", "distributed", "weights", "kv_cache", "graphs", "bind", "warmup", "ready")
@@ -55,6 +55,7 @@ class Phases:
         self.steps = 0  # grows with every phase and every step of progress
         self._open: dict[str, list[str]] = {}  # mark -> ranks that began and have not ended
         self._captured: list[str] = []  # ranks that have ended their capture
+        self._compiling_said = ""
         self._bars: dict[str, str] = {}
         self._dull = Dull()
 
@@ -102,8 +103,9 @@ class Phases:
     def _take_mark(self, when: float, phase: str, what: str, text: str) -> bool:
         rank = split(text)[0]
         if what == "compile":
-            changed = not self.compiling
-            self.compiling = True
+            sentence = shape(text)  # said again it is no progress
+            changed = not self.compiling or sentence != self._compiling_said
+            self.compiling, self._compiling_said = True, sentence
             return changed
         if what == "announced":
             self.announced = True

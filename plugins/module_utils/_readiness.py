@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Callable
 
+from ansible_collections.gpuops.sglang.plugins.module_utils._journal import UNSHOWN
 from ansible_collections.gpuops.sglang.plugins.module_utils._judge import FOREIGN_LOOK, Judge
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Context
 from ansible_collections.gpuops.sglang.plugins.module_utils._message import failure_message
@@ -100,6 +101,8 @@ class Wait:
         for entry in entries:
             run = self._run_of(entry)
             if run is None:
+                if entry.source == "systemd" and not self.seen.watch.runs:
+                    self.seen.watch.overhear(now, entry)
                 if entry.source == "systemd" or entry.invocation_id not in self.seen.strangers:
                     self.seen.unit_due = True
                     self.seen.strangers = [*self.seen.strangers[-50:], entry.invocation_id]
@@ -131,7 +134,7 @@ class Wait:
                 self.seen.progress_at = now
                 self.seen.story.last_step = entry.text
             if "SIGTERM received" in entry.text:
-                self.seen.watch.was_told_to_stop(now)
+                self.seen.watch.was_told_to_stop(now, entry.text)
             if self.seen.phases.announced and not announced:
                 self.seen.tell(now, "the server says it is ready")
                 self.seen.ladder.hurry(now)
@@ -139,6 +142,8 @@ class Wait:
             if self.seen.phases.phase != before:
                 self.seen.tell(now, entry.text[:160])
                 self.seen.listener_due = self.seen.listener_due or self.seen.phases.phase in ("bind", "warmup")
+        for line in self.seen.kernel.claimed_by(entry.text):
+            self.seen.diagnosis.feed(line, self._context(now, run))
         known = len(self.seen.diagnosis.findings)
         self.seen.diagnosis.feed(entry, self._context(now, run))
         self.seen.story.line(entry, len(self.seen.diagnosis.findings) > known)
@@ -147,21 +152,27 @@ class Wait:
     def _context(self, now: float, run: str) -> Context:
         """What a line is read with; the same object as long as nothing has changed, since most lines change nothing."""
         phases, last = self.seen.phases, self._last_context
-        if last is not None and last.now == now and last.steps == phases.steps and last.run == run and last.phase == phases.phase:
+        serving = phases.announced or self.seen.ladder.was_ready
+        if last is not None and (last.now, last.steps, last.run, last.phase, last.serving) == (now, phases.steps, run, phases.phase, serving):
             return last
-        self._last_context = Context(now, phases.phase, phases.announced, phases.capturing, phases.steps, run)
+        self._last_context = Context(now, phases.phase, serving, phases.capturing, phases.steps, run)
         return self._last_context
 
     def _note_losses(self, now: float, entry: Entry) -> None:
-        if entry.source == "systemd" and entry.text.startswith("Suppressed ") and " messages from" in entry.text:
+        if entry.source != "systemd":
+            return
+        if entry.text.startswith("Suppressed ") and " messages from" in entry.text:
             self.note(now, f"journal_unreadable: lines are missing, journald says: {entry.text}")
+        elif entry.text.startswith(UNSHOWN):
+            self.note(now, f"journal_unreadable: {entry.text}")
 
     def on_kernel(self, now: float, entries: list[Entry]) -> None:
         self.seen.start(now)
         for entry in entries:
-            self.seen.diagnosis.feed(
-                Entry(entry.text, "kernel", "", 0, entry.time_us, entry.monotonic_us), self._context(now, self.seen.watch.run_key)
-            )
+            line = Entry(entry.text, "kernel", "", 0, entry.time_us, entry.monotonic_us)
+            whose = self.seen.kernel.whose(entry.text)
+            self.seen.kernel.keep(line, whose)
+            self.seen.diagnosis.feed(line, self._context(now, self.seen.watch.run_key), whose)
 
     def on_listener(self, now: float, listener: Listener) -> None:
         self.seen.start(now)

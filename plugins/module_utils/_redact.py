@@ -15,7 +15,10 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dul
 MASK = "********"
 _SHORTEST = 3  # a shorter secret would mask ordinary words all over
 
-_NAME = r"(?:api[_-]?key|password|passwd|hf[_-]token|hub[_-]token|(?:access|auth|refresh)[_-]token|secret[_-]?key|client[_-]secret|TOKEN(?==))"
+_NAME = (
+    r"(?:api[_-]?key|password|passwd|hf[_-]token|hub[_-]token|(?:access|auth|refresh)[_-]token|(?<=[\"'])(?:token|secret)(?=[\"'])"
+    r"|secret[_-]?(?:access[_-])?key|client[_-]secret|(?:TOKEN|SECRET)(?==))"
+)
 _QUOTE = r"(?:\\*[\"'])"
 _NOTHING = r"(?:None|null|True|False|true|false)\b"
 # name='value', "name": "value", \"name\": \"value\", --name value, '--name', 'value'
@@ -43,6 +46,8 @@ _TRIGGERS = (
     "refresh_token",
     "refresh-token",
     "token=",
+    'token"',
+    "token'",
     "secret",
     "@",
 )

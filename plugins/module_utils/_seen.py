@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._causes import version_words
+from ansible_collections.gpuops.sglang.plugins.module_utils._kernel_log import KernelLog
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Finding
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry, Listener
 from ansible_collections.gpuops.sglang.plugins.module_utils._phases import Phases
@@ -20,6 +21,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._wait_story import S
 from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import UnitWatch
 
 DEFAULT_STALL = 600.0
+WARMUP_STALL = 780.0  # the server itself gives its first request 120 + 600 s, and then says what was wrong
 COMPILE_STALL = 1800.0  # a first compilation of kernels says nothing for up to 20 minutes
 
 
@@ -53,7 +55,7 @@ class WaitOptions:
 class Seen:
     """The state of a wait: its parts, and plain values that are kept as they are."""
 
-    PARTS = ("watch", "diagnosis", "phases", "ladder", "peers", "story")
+    PARTS = ("watch", "diagnosis", "phases", "ladder", "peers", "story", "kernel")
     PLAIN = (
         "began",
         "progress_at",
@@ -81,6 +83,7 @@ class Seen:
         self.ladder = Ladder(options.model, options.node_rank > 0, options.generate, options.probe_timeout, options.wait_sleep, options.ready_query)
         self.peers = Peers()
         self.story = Story(options.journal_lines)
+        self.kernel = KernelLog(options.unit)
         self.listener: Listener | None = None
         self.held: list[Entry] = []  # lines of invocations that are not ours, or not yet
         self.began: float | None = None
@@ -121,7 +124,7 @@ class Seen:
         if self.options.stall_timeout is not None:
             return float(self.options.stall_timeout)
         usual = self.options.usual_seconds.get(self.phases.phase)
-        limit = DEFAULT_STALL if usual is None else min(max(2.0 * usual, 120.0), COMPILE_STALL)
+        limit = min(max(2.0 * usual, 120.0), COMPILE_STALL) if usual is not None else WARMUP_STALL if self.phases.phase == "warmup" else DEFAULT_STALL
         return max(limit, COMPILE_STALL) if self.phases.compiling else limit
 
     def words(self) -> dict[str, str]:

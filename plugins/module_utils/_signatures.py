@@ -9,6 +9,7 @@ import re
 from dataclasses import asdict, replace
 from typing import Any, Iterable
 
+from ansible_collections.gpuops.sglang.plugins.module_utils._kernel_log import FOREIGN, NAMESAKE, OURS
 from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, shape, split
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import GENERIC, LONGEST, STRENGTH, Context, Finding, Line, finding, match
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
@@ -17,12 +18,15 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import T
 
 _FINDINGS_KEPT = 400
 _WARNINGS_KEPT = 20
+_OUTLIVED = 3.0  # seconds after which a line that is no exception was only a warning, when another one ends the server
+_OUTLIVED_EXCEPTION = 10.0
 _GOES_ON = 3  # lines after an exception in which its own text may name the exception inside it
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
 _PROXY = re.compile(r"Response \[(?:403|407|511)\]|Response \[50[234]\].{0,300}<html|proxy|tunnel connection failed", re.IGNORECASE)
 # Codes that a failed first request of the server itself may look like; the true cause then is the request.
 _LOOKS_LIKE_WARMUP = ("http_proxy", "hub_unreachable", "model_auth_denied", "model_auth_missing", "model_not_found", "no_permission")
-_ARGUMENT_ERRORS = ("AssertionError", "ValueError", "NotImplementedError")
+_ARGUMENT_ERRORS = ("ValueError", "NotImplementedError")
+_NAMES_AN_ARGUMENT = re.compile(r"--[a-z]|\b[a-z]+(?:_[a-z0-9]+)+\b|\bargument\b")
 
 
 class Diagnosis:
@@ -49,6 +53,8 @@ class Diagnosis:
         if not candidates:
             return None
         chosen = min(candidates, key=lambda item: (STRENGTH[item.kind], item.order))
+        if chosen.strong and not chosen.proof:
+            chosen = next((item for item in sorted(candidates, key=lambda item: item.order) if _outlived(chosen, item)), chosen)
         if chosen.code in GENERIC or not chosen.strong:
             evidence = [item for item in candidates if item.kind == "evidence"]
             if evidence:
@@ -71,7 +77,8 @@ class Diagnosis:
 
     # -- reading
 
-    def feed(self, entry: Entry, context: Context) -> None:
+    def feed(self, entry: Entry, context: Context, whose: str = OURS) -> None:
+        """Read one line; ``whose`` tells of a kernel line whom it is about."""
         self.order += 1
         text = entry.text
         shape_of_line = bare(text)
@@ -94,7 +101,7 @@ class Diagnosis:
                 return
         lowered = text.lower()
         if entry.source != "unit":
-            self._take_line(line)
+            self._take_line(line, whose)
         elif not any(word in lowered for word in TRIGGERS):
             self._find_dull(shape_of_line)
         elif not self._take_unit_line(line):
@@ -127,8 +134,14 @@ class Diagnosis:
         if len(self.warnings) < _WARNINGS_KEPT and all(shape(known) != shape(text) for known in self.warnings):
             self.warnings.append(text)
 
-    def _take_line(self, line: Line) -> None:
+    def _take_line(self, line: Line, whose: str = OURS) -> None:
         found = match(line, self.nnodes, self.capability)
+        if found is not None and whose in (FOREIGN, NAMESAKE):
+            if whose == FOREIGN and found.code == "host_oom":
+                return
+            if whose == FOREIGN:
+                found.kind = "weak"
+            found.proof = found.proof and whose == NAMESAKE and found.code != "host_oom"
         if found is None and line.entry.source == "unit" and is_exception(line.body):
             found = self._unknown(line, proven=False)
         if found is None:
@@ -168,7 +181,7 @@ class Diagnosis:
         elif found is None:
             found = self._unknown(line, proven)
         elif found.kind in ("echo", "doom"):
-            found.code, found.kind = "scheduler_crashed", "weak"
+            found.code, found.kind = "scheduler_crashed", "hearsay"
         found.order = traceback.order
         found.time_us = traceback.time_us or found.time_us
         found.proof = found.proof or proven
@@ -189,7 +202,9 @@ class Diagnosis:
             found = finding("exited", line, "wrapper")
             found.yields_to = ["missing_cuda_lib", "no_kernel_for_arch", "driver_too_old"]
             return found
-        if line.context.phase == "process" and not line.rank and name.rpartition(".")[2] in _ARGUMENT_ERRORS:
+        kind = name.rpartition(".")[2]
+        of_arguments = kind == "AssertionError" or kind in _ARGUMENT_ERRORS and _NAMES_AN_ARGUMENT.search(message)
+        if of_arguments and line.context.phase == "process" and not line.rank:
             return finding("bad_flags", line, "plain")
         return finding("exited", line, "plain")
 
@@ -257,6 +272,16 @@ class Diagnosis:
         self.findings = [Finding(**item) for item in state.pop("findings")]
         self._tracebacks.restore(state.pop("_tracebacks"))
         vars(self).update(state)
+
+
+def _outlived(early: Finding, late: Finding) -> bool:
+    """Did the server go on after the early line, until the late one ended it?"""
+    if early.kind == "evidence" or not (late.strong and (late.proof or late.shaped)) or late.order < early.order:
+        return False
+    gap, moved = late.at - early.at, late.steps > early.steps
+    if early.shaped:
+        return moved and gap > _OUTLIVED_EXCEPTION
+    return moved or gap > _OUTLIVED
 
 
 def _merge(twin: Finding, found: Finding) -> None:

@@ -35,6 +35,7 @@ HOPELESS = (
     "model_auth_missing",
     "model_auth_denied",
 )
+_UNREADABLE_RESULTS = ("success", "exit-code", "signal", "core-dump", "")
 
 
 def make(code: str, words: dict[str, str], line: str = "", rank: str = "", hint: str = "", seen: int = 1, time_us: int = 0) -> Cause:
@@ -60,6 +61,12 @@ def of_end(diagnosis: Diagnosis, watch: UnitWatch, run: Run, run_key: str, words
     if run.result == "resources" and not strong:
         item = watch.line(r"failed to", r"failed with result")
         return make("unit_exec", {**words, "step": "", "step_hint": EXEC_STEP_HINT}, item["text"], time_us=item["time_us"])
+    if run.result == "watchdog" and not strong:
+        item = watch.line(r"watchdog timeout", r"failed with result", *_END_LINE)
+        hint = "Set WatchdogSec=0 in the unit (a drop-in may have set it): SGLang sends systemd no signs of life."
+        cause = make("watchdog", words, item["text"], hint=hint, time_us=item["time_us"])
+        cause.summary = "systemd's watchdog ended the server because it sent no sign of life."
+        return cause
     if run.result == "oom-kill" and (not strong or found.code in _GENERIC):
         item = watch.line(r"oom", r"failed with result")
         return make("host_oom", words, item["text"], time_us=item["time_us"])
@@ -68,7 +75,7 @@ def of_end(diagnosis: Diagnosis, watch: UnitWatch, run: Run, run_key: str, words
         return _timed_out(watch, run, words)
     if watch.stopped_by_somebody(run) and (not strong or stopped_first):
         item = watch.line(r"stopp(?:ing|ed) ", *_END_LINE)
-        return make("stopped", words, item["text"], time_us=item["time_us"])
+        return make("stopped", words, run.stop_line or item["text"], time_us=0 if run.stop_line else item["time_us"])
     if stopped_first and run.exit_code == "killed":
         item = watch.line(r"killing process", r"stopp(?:ing|ed) ", *_END_LINE)
         return make("stopped", words, item["text"], time_us=item["time_us"])
@@ -82,7 +89,11 @@ def of_restart(watch: UnitWatch, words: dict[str, str]) -> Cause:
     return make("stopped", words, item["text"], time_us=item["time_us"])
 
 
-def of_never_started(words: dict[str, str]) -> Cause:
+def of_never_started(watch: UnitWatch, words: dict[str, str]) -> Cause:
+    item = watch.why_not_started()
+    if item["text"]:
+        hint = "Mend what the line names (a mount, another unit, a Condition of the unit); systemctl status and systemctl list-dependencies --failed show it."
+        return make("unit_exec", {**words, "step": ": it did not even try", "step_hint": hint}, item["text"], time_us=item["time_us"])
     cause = make("stopped", words, hint="Start it (systemctl start), or see what its start job waits for (systemctl list-jobs).")
     cause.summary = "The unit does not run and nothing starts it."
     return cause
@@ -147,11 +158,12 @@ def _unit_exec(watch: UnitWatch, step: tuple[int, str], words: dict[str, str]) -
 
 def _timed_out(watch: UnitWatch, run: Run, words: dict[str, str]) -> Cause:
     item = watch.line(r"start\S* operation timed out|start-pre|start-post|start timed out")
-    if item["text"] and not watch.stop_timed_out:
+    in_start = item["text"] or run.was_starting and not run.was_active and run.stop_asked is None
+    if in_start and not watch.stop_timed_out:
         return make(
             "exited",
             {**words, "how": " because systemd's start limit ran out", "why": ""},
-            item["text"],
+            item["text"] or watch.line(*_END_LINE)["text"],
             hint="Raise TimeoutStartSec= or see what ExecStartPre= waits for.",
         )
     item = watch.line(r"timed out", r"killing process", r"failed with result")
@@ -187,6 +199,13 @@ def _unexplained(watch: UnitWatch, run: Run, found: Finding | None, words: dict[
         how = f" (exit status {run.exit_status or 0})"
     elif killed:
         how = f" ({_signal_name(run.exit_status)})"
+    if run.result not in _UNREADABLE_RESULTS:
+        how += f", for systemd the result is {run.result}"
+    control = watch.line(r"control process exited")
+    if control["text"] and not watch.line(r"main process exited")["text"] and found is None:
+        cause = make("exited", {**words, "how": "", "why": ""}, last_line or control["text"], hint="Mend what the line says, or that step of the unit.")
+        cause.summary = "A command beside the server (ExecStartPre= or ExecStartPost=) failed, so systemd gave the start up."
+        return cause
     told = {**words, "how": how, "why": " with an error" if found else f" and no line of {words.get('journal', 'the journal')} says why"}
     if found is None:
         hint = _STATUS_HINTS.get(run.exit_status or 0, "") if run.exit_code == "exited" else ""

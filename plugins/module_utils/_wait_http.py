@@ -65,6 +65,7 @@ class Ladder:
         self.has_ready: bool | None = None
         self.models_good = self.follower
         self.ready_seen = False
+        self.was_ready = False  # once at least, the server said so
         self.done_at: float | None = None
         self.token_path = "/v1/completions"
         self.found: list[str] = []
@@ -124,6 +125,8 @@ class Ladder:
 
     def _note(self, now: float, path: str, answer: Answer) -> bool:
         text = describe_answer(answer)
+        if path == "/v1/models" and answer.status == 200 and model_ids(answer.body) == []:
+            text = f"200 (an empty list{', %s is expected' % self.model if self.model else ''})"
         last = self.seen.get(path)
         if last and last["text"] == text:
             last["count"] += 1
@@ -178,7 +181,7 @@ class Ladder:
         if path == "/ready" and status:
             self.has_ready = True
         if status == 200 or path == "/health" and status in (404, 405):
-            self.ready_seen = True
+            self.ready_seen = self.was_ready = True
             if self.models_good:
                 self._proceed(now)
             else:
@@ -186,6 +189,8 @@ class Ladder:
             return
         if path == "/health" and status in (401, 403):
             self._count(now, "auth", path, answer)
+        elif path == "/health" and 300 <= status < 500 and status != 429:
+            self._count(now, "not_our_server", path, answer)  # SGLang never sends its callers elsewhere
         self.ready_seen = False
         self._later(now)
 
@@ -237,16 +242,16 @@ class Ladder:
     def summary(self) -> str:
         """What was seen last, for a person: "model list 200, health did not answer"."""
         names = {"/v1/models": "model list", "/ready": "/ready", "/health": "health"}
+        names.update(dict.fromkeys(("/v1/completions", "/v1/chat/completions"), "one-token request"))
         parts = []
         for path, name in names.items():
             item = self.seen.get(path)
             if not item or path == "/ready" and self.has_ready is False:
                 continue
-            text = "did not answer" if item["text"].startswith("no answer") else item["text"].partition(" ")[0]
-            parts.append(f"{name} {text}")
-        for path in ("/health", "/ready"):
-            if self.in_flight == path and path not in self.seen:
-                parts.append(f"{names[path]} did not answer")
+            text = "did not answer" if item["text"].startswith("no answer") else item["text"]
+            parts.append(f"{name} {text if 'empty' in text or 'answer' in text else text.partition(' ')[0]}")
+        if self.in_flight in names and self.in_flight not in self.seen:
+            parts.append(f"{names[self.in_flight]} did not answer")
         return ", ".join(parts)
 
     def dump(self) -> dict[str, Any]:

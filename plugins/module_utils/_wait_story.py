@@ -104,6 +104,8 @@ class Story:
             hint = f"It was {state}: allow a longer wait_timeout, or set extend_while_progress."
         elif answers:
             hint = f"Last seen: {answers}; look into the unit's journal for what it waits for."
+        elif start.startswith("Not ready"):
+            hint = f"It was {doing} when the time was over: allow a longer wait_timeout, or {_LOOK_AT[phases.phase]}."
         else:
             hint = f"It hangs while {doing}: {_LOOK_AT[phases.phase]}."
         return Cause("", summary + ".", self.last_step or (self.tail[-1] if self.tail else ""), hint=hint)

@@ -21,6 +21,8 @@ _ENDED_LINE = re.compile(
 _STOPPING_LINE = re.compile(r"^(?:\S+: )?stopp(?:ing|ed) ", re.IGNORECASE)
 _STOP_TIMED_OUT = re.compile(r"state '?(?:final-|stop-)\S* timed out|stop-(?:sigterm|post|sigkill)\S* timed out|stopping timed out", re.IGNORECASE)
 _MISSING_LINE = re.compile(r"unit \S+ (?:could not be found|not found|does not exist)|failed to (?:start|load) .{0,200}not found", re.IGNORECASE)
+_NOT_STARTED_LINE = re.compile(r"dependency failed for|failed with result 'dependency'|unmet condition|condition check resulted in|refusing\b", re.IGNORECASE)
+_RESTART_LINE = re.compile(r"scheduled restart job", re.IGNORECASE)
 _MASKED_LINE = re.compile(r"unit \S+ is masked", re.IGNORECASE)
 
 
@@ -38,6 +40,9 @@ class Run:
     result: str = "success"
     end_line_at: float | None = None  # when systemd's own line about the end was read
     stop_asked: float | None = None  # when somebody was seen to stop it
+    stop_line: str = ""  # the server's own word of it
+    was_starting: bool = False  # seen before systemd called it active
+    was_active: bool = False
 
 
 class UnitWatch:
@@ -114,7 +119,7 @@ class UnitWatch:
         if self.runs or self.stale_since is None or self.missing or self.state.active_state == "deactivating":
             return
         never_ran = not self.state.exit_code and self.state.active_state == "inactive"
-        if now - self.stale_since >= (NEVER_STARTED if never_ran else SETTLE):
+        if now - self.stale_since >= (NEVER_STARTED if never_ran and not self.why_not_started()["text"] else SETTLE):
             self.runs.append(Run(self.state.invocation_id, self.stale_since))
             self._follow(now, self.state, self.state)
             self.run.ended = self.stale_since
@@ -128,6 +133,8 @@ class UnitWatch:
             run = Run(state.invocation_id, now, state.main_pid, state.restarts)
             self.runs.append(run)
             self.stopping_since = None
+        run.was_starting = run.was_starting or state.active_state == "activating" and not state.sub_state.startswith("auto-restart")
+        run.was_active = run.was_active or state.active_state == "active"
         if state.main_pid:
             run.pid = state.main_pid
         if not run.invocation and state.invocation_id:
@@ -163,10 +170,14 @@ class UnitWatch:
 
     # -- systemd's lines
 
+    def overhear(self, now: float, entry: Entry) -> None:
+        """Keep a line that came before any run was seen: it may say why there is none."""
+        self.lines.append({"text": entry.text, "run": self.run_key, "time_us": entry.time_us, "at": now})
+        del self.lines[:-60]
+
     def read(self, now: float, entry: Entry) -> None:
         text = entry.text
-        self.lines.append({"text": text, "run": self.run_key, "time_us": entry.time_us, "at": now})
-        del self.lines[:-60]
+        self.overhear(now, entry)
         if _MISSING_LINE.search(text):
             self.missing = self.missing or "unit_missing"
         elif _MASKED_LINE.search(text):
@@ -182,10 +193,15 @@ class UnitWatch:
         elif _ENDED_LINE.search(text) and run.end_line_at is None:
             run.end_line_at = now
 
-    def was_told_to_stop(self, now: float) -> None:
+    def was_told_to_stop(self, now: float, line: str) -> None:
         """The server itself has logged a SIGTERM."""
-        if self.run is not None and self.run.stop_asked is None:
-            self.run.stop_asked = now
+        if self.run is not None:
+            self.run.stop_asked = now if self.run.stop_asked is None else self.run.stop_asked
+            self.run.stop_line = self.run.stop_line or line
+
+    def why_not_started(self) -> dict[str, Any]:
+        """Systemd's word on why it did not even try."""
+        return next((item for item in self.lines if _NOT_STARTED_LINE.search(item["text"])), {"text": "", "time_us": 0})
 
     def line(self, *patterns: str) -> dict[str, Any]:
         """The first of systemd's lines in the last run that holds a pattern; earlier patterns are better ones."""
@@ -213,7 +229,7 @@ class UnitWatch:
 
     def replaced_without_failure(self) -> bool:
         """A new invocation that systemd did not count as a restart: somebody started the unit anew."""
-        if len(self.runs) < 2:
+        if len(self.runs) < 2 or any(_RESTART_LINE.search(item["text"]) for item in self.lines):
             return False
         return self.state.restarts <= (self.restarts_before or 0)
 

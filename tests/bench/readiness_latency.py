@@ -145,6 +145,8 @@ def delays(rows: list[dict], way: str, ready: bool, moment: str) -> list[float]:
         if row["task"] == way and (row["end"] == "ready") is ready:
             if row["failed"] is ready:
                 raise SystemExit("%s of %s was taken for the opposite by %s: %s" % (row["end"], row["host"], way, row))
+            if event not in row["event"]:
+                raise SystemExit("the stand-in of %s left no stamp of %s: %s" % (row["host"], event, row))
             found.append(row[moment] - row["event"][event])
     return found
 

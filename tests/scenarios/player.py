@@ -141,7 +141,7 @@ class World:
         if group is None:
             return owner == main_pid
         text = str(group)
-        if self.options.unit in text or text.lower() in ("inside", "unit", "same", "own", "ours", "self"):
+        if self.options.unit in text.split("/") or text.lower() in ("inside", "unit", "same", "own", "ours", "self"):
             return True
         return owner == main_pid and not text.endswith((".service", ".scope", ".slice")) and text.lower() not in ("outside", "foreign", "other")
 
@@ -312,7 +312,7 @@ def _options(scenario: dict[str, Any]) -> Any:
         nnodes=int(first.get("nnodes", 1)),
         node_rank=int(first.get("node_rank", 0)),
         dist_init_addr=str(first.get("dist_init_addr", "")),
-        error_patterns=first.get("error_patterns") or [],
+        error_patterns=[{"regex": item} if isinstance(item, str) else item for item in _listed(first.get("error_patterns"))],
         ready_query=str(first.get("ready_query", "")),
         extend_while_progress=bool(first.get("extend_while_progress", False)),
         generate=bool(first.get("generate", True)),
@@ -327,6 +327,10 @@ def _options(scenario: dict[str, Any]) -> Any:
     if stall is not None:
         options.stall_timeout = float(stall)
     return options
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value] if value else []
 
 
 def _secrets(told: Any, secret: bool = False) -> list[str]:
@@ -367,6 +371,7 @@ def read(path: str) -> dict[str, Any]:
     _need(isinstance(scenario, dict), "", "must be a mapping")
     for key in ("vars", "expect"):
         _need(scenario.get(key) is None or isinstance(scenario[key], dict), key, "must be a mapping")
+    _check_expect(scenario.get("expect") or {})
     for key in ("budget", "no_progress_limit"):
         _need(scenario.get(key) is None or _is_number(scenario[key]) and scenario[key] > 0, key, "must be a number of seconds")
         if scenario.get(key) is None:
@@ -389,6 +394,18 @@ def _need(good: bool, key: str, what: str) -> None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _check_expect(expect: dict[str, Any]) -> None:
+    at = expect.get("at", [None, None])
+    bounds = isinstance(at, list) and len(at) == 2 and all(bound is None or _is_number(bound) for bound in at)
+    _need(bounds, "expect.at", "must be a list of two seconds, null for no bound")
+    for key in ("hint_has", "hint_not"):
+        for regex in _listed(expect.get(key)):
+            try:
+                re.compile(str(regex))
+            except re.error as error:
+                raise ScenarioError(f"expect.{key}", f"is no regex: {error}") from error
 
 
 def _check_entry(key: str, entry: Any) -> None:

@@ -67,6 +67,7 @@ class RankProcess:
         if self.faults.is_("eat_memory"):
             self._eat_memory()
         if self.faults.is_("killed_unknown"):
+            self.server.stamps.event("died")  # systemd may end the watcher before it has written
             os.kill(os.getppid(), signal.SIGKILL)
         if self.faults.is_("exit0"):
             self.say("Scheduler hit an exception: %s\n" % self.faults.traceback(self.layout, self.rank))
