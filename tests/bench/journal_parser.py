@@ -15,7 +15,7 @@ from typing import Callable
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scenarios"))
 
-from player import _journal, _readiness  # noqa: E402
+from collection import journal, readiness  # noqa: E402
 
 UNIT = "sglang-bench.service"
 FLOOR = 50_000  # lines a second
@@ -94,8 +94,8 @@ def hostile(count: int) -> list[str]:
 
 def read_all(raw: bytes) -> int:
     """Everything that the waiting module does with journal lines: decode, mask, follow the phases, look for the cause."""
-    decoder = _journal.Decoder(UNIT, ("s3cret-key-of-the-server",))
-    wait = _readiness.Wait(_readiness.WaitOptions(unit=UNIT, secrets=("s3cret-key-of-the-server",), invocation_id="i1"))
+    decoder = journal.Decoder(UNIT, ("s3cret-key-of-the-server",))
+    wait = readiness.Wait(readiness.WaitOptions(unit=UNIT, secrets=("s3cret-key-of-the-server",), invocation_id="i1"))
     count = 0
     for start in range(0, len(raw), 65536):
         entries = decoder.feed(raw[start : start + 65536])

@@ -15,7 +15,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from answers import ScenarioError  # noqa: E402
-from player import play, read  # noqa: E402
+from player import play  # noqa: E402
+from reading import read  # noqa: E402
 
 
 def told(path: str, scenario: dict[str, Any]) -> dict[str, Any]:

@@ -52,9 +52,10 @@ def test_an_output_has_what_the_format_promises(played):
 def test_a_wait_cut_into_slices_ends_the_same(played, monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
     import player
+    import reading
 
     for path, output in zip(FILES, played[1]):
-        verdict, at, _wait = player.play(player.read(str(path)), sliced=True)
+        verdict, at, _wait = player.play(reading.read(str(path)), sliced=True)
         assert (verdict.verdict, verdict.cause.code or None if verdict.cause else None, at) == (
             output["verdict"],
             output["cause"],
@@ -77,6 +78,8 @@ def test_a_wait_cut_into_slices_ends_the_same(played, monkeypatch):
         ("vars: [1]\ntimeline: [{t: 0}]", "vars"),
         ("vars: {port: web}\ntimeline: [{t: 0}]", "vars"),
         ("a: [", "YAML"),
+        ("timeline: [{t: 0}]\nexpect: {at: 5}", "expect.at"),
+        ("timeline: [{t: 0}]\nexpect: {hint_has: '('}", "expect.hint_has"),
         ("vars: {error_patterns: [{regex: '('}]}\ntimeline: [{t: 0}]", "vars"),
         ("{}", "timeline"),
     ],
