@@ -195,6 +195,32 @@ def test_slow_first_requests_do_not_reach_the_first_point(server):
     assert made["points"][0]["itl_ms"]["p50"] < 30
 
 
+class Forgetful:
+    """Slow for its first requests and for prompts it has not seen; a flush empties its memory."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def __call__(self, asked, number):
+        prompt = asked["messages"][0]["content"]
+        if not asked.get("stream"):
+            return good(asked, number)
+        pause = (0.016 if prompt in self.seen else 0.08) + (0.1 if number <= 30 else 0.0)
+        self.seen.add(prompt)
+        return 200, [pause, *stream(asked, asked["max_tokens"])]
+
+
+def test_the_order_of_the_points_makes_no_difference():
+    rates = {}
+    for order in ([1, 4, 8], [8, 4, 1]):
+        server = Server(Forgetful())
+        made = job(server.port, concurrency=order, num_prompts=16, warmup_requests=None).run()
+        rates[order[0]] = [one["output_tok_s"] for one in sorted(made["points"], key=lambda one: one["concurrency"])]
+        server.shutdown()
+    # Cached prompts would make a point five times as fast, kernels being built less than half.
+    assert rates[1] == pytest.approx(rates[8], rel=0.2)
+
+
 def test_a_restart_ends_the_sweep_and_is_told(server, monkeypatch):
     lives = [
         {"invocation_id": "i1", "restarts": 0, "main_pid": 1, "active_state": "active", "load_state": "loaded"},
