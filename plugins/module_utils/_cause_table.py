@@ -21,7 +21,7 @@ _SETTINGS = {
     "bad_flags": CauseText(
         "settings",
         "The server refused its command line{flag}.",
-        "Correct that setting in the strategy or its overrides, names and values differ between SGLang versions; a restart cannot heal it.",
+        "Correct {setting} in the strategy or its overrides, names and values differ between SGLang versions; a restart cannot heal it.",
     ),
     "bad_sizes": CauseText(
         "settings",
@@ -67,7 +67,7 @@ _MEMORY = {
     ),
     "cuda_oom": CauseText(
         "memory",
-        "A GPU ran out of memory while loading{gpu}.",
+        "A GPU ran out of memory before the server was ready{gpu}.",
         "Lower mem_fraction_static or chunked_prefill_size, or spread the model over more GPUs.",
     ),
     "graph_capture_oom": CauseText(
@@ -82,7 +82,7 @@ _MEMORY = {
     ),
     "host_oom": CauseText(
         "memory",
-        "The host ran out of memory (RAM, not the GPU's) and the OOM killer ended a process of the unit.",
+        "The host ran out of memory (RAM, not the GPU's): a process of the unit was killed or got no more of it.",
         "Give the unit more host memory (MemoryMax=, RAM), or use fewer loader threads and no CPU offload.",
     ),
     "gpu_busy": CauseText(
@@ -161,7 +161,7 @@ _GPU = {
     "jit_failed": CauseText(
         "GPU and libraries",
         "A kernel could not be compiled on this node.",
-        "Mend what the compiler says: headers (CUDA toolkit, python3-dev) and a toolkit that knows this card.",
+        "Mend what the compiler says: headers (CUDA toolkit, python3-dev), a toolkit that knows this card, or host memory if a signal killed it.",
     ),
 }
 _NETWORK = {
@@ -195,8 +195,8 @@ _NETWORK = {
     ),
     "port_in_use": CauseText(
         "ranks and network",
-        "The server could not bind a port{port}: another process has it.",
-        "Stop the owner{owner} (ss -ltnp names it), or give this deployment another port block.",
+        "The server could not bind a port{port}.",
+        "Another process has it: stop the owner{owner} (ss -ltnp names it), or give this deployment another port block.",
     ),
 }
 _SERVER = {
@@ -241,8 +241,8 @@ _SERVER = {
     ),
     "scheduler_crashed": CauseText(
         "the server",
-        "A subprocess of the server crashed{exit}.",
-        "Read the line, the traceback around it, the core dump (coredumpctl) and the kernel log (Xid, segfault).",
+        "A rank or another process of the server ended with an exception.",
+        "Mend the error in the line; the traceback around it in the journal shows where it came from.",
     ),
     "graph_capture_failed": CauseText(
         "the server", "CUDA graphs could not be captured.", "Try another attention_backend, or start without CUDA graphs ({no_graphs})."
@@ -350,6 +350,23 @@ _CHECK = {
         "systemd's files of the unit are not as this collection wrote them.",
         "Run systemctl daemon-reload, or look at the drop-ins (systemctl cat); they are never removed.",
     ),
+}
+
+# The same code when a process did not end by an exception of Python but by a signal.
+HARD_DEATH = CauseText(
+    "the server",
+    "A process of the server crashed{exit}.",
+    "Read the lines above it, the core dump (coredumpctl) and the kernel log (Xid, segfault).",
+)
+# Where to look when a process ended by this signal and no line says why.
+SIGNAL_HINTS: dict[str, str] = {
+    "SIGSEGV": "Look at the core dump (coredumpctl info) and the kernel log (journalctl -k: segfault, Xid): a library crashed.",
+    "SIGABRT": "Look at the core dump (coredumpctl info) and the lines above: a library gave up (a failed assertion, CUDA, NCCL, glibc).",
+    "SIGBUS": "Give /dev/shm more room, or the disk behind a mapped file (a bus error means that it is full or gone); then look at coredumpctl info.",
+    "SIGILL": "The binaries use instructions that this processor lacks: install builds for it (coredumpctl info names the library).",
+    "SIGFPE": "Look at the core dump (coredumpctl info): a library divided by zero.",
+    "SIGTRAP": "Look at the core dump (coredumpctl info) and the kernel log (journalctl -k).",
+    "SIGKILL": "SIGKILL leaves no core dump (coredumpctl): look for the OOM killer in the kernel log (journalctl -k), and ask who kills processes here.",
 }
 
 CAUSES: dict[str, CauseText] = {**_SETTINGS, **_MEMORY, **_GPU, **_NETWORK, **_SERVER, **_UNIT, **_STOPPING, **_POINT, **_CHECK}

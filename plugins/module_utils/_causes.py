@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._cause_table import CAUSES
+import re
+import signal
+
+from ansible_collections.gpuops.sglang.plugins.module_utils._cause_table import CAUSES, HARD_DEATH, SIGNAL_HINTS
 
 # Words that changed between versions of the server: (first version, the words from it on), newest first.
 VERSION_WORDS: tuple[tuple[tuple[int, ...], dict[str, str]], ...] = (
@@ -28,13 +31,45 @@ def version_words(version: str) -> dict[str, str]:
     return VERSION_WORDS[-1][1]
 
 
+_EXIT_CODE = re.compile(r"exit code (-?\d+)")
+_FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+_SETTING = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
+
+
 class _Filled(dict):
     def __missing__(self, key: str) -> str:
         return ""
 
 
+def signal_hint(status: int) -> str:
+    """Where to look after the death by a signal (11, or -11 as Python has it); empty for one that says nothing."""
+    try:
+        return SIGNAL_HINTS.get(signal.Signals(abs(status)).name, "")
+    except ValueError:
+        return ""
+
+
+def _crash(words: dict[str, str]) -> tuple[str, str, dict[str, str]] | None:
+    """Sentences for a process that died without an exception of Python, told by its exit code or by how it died."""
+    told = words.get("exit", "")
+    code = _EXIT_CODE.search(told)
+    if not told or (code and int(code.group(1)) > 0):
+        return None
+    if not code:
+        return HARD_DEATH.summary, HARD_DEATH.hint, {**words, "exit": told.replace("exit code ", "")}
+    return HARD_DEATH.summary, signal_hint(int(code.group(1))) or HARD_DEATH.hint, words
+
+
+def _settings(told: str) -> str:
+    """The flags, or else the settings, that an error of the arguments names."""
+    names = _FLAG.findall(told) or _SETTING.findall(told)
+    return " and ".join(dict.fromkeys(names[:2])) or "that setting"
+
+
 def describe(code: str, words: dict[str, str]) -> tuple[str, str]:
     """Summary and hint of a code, with what was seen filled in."""
-    text = CAUSES[code]
-    filled = _Filled(words)
-    return text.summary.format_map(filled), text.hint.format_map(filled)
+    summary, hint = CAUSES[code].summary, CAUSES[code].hint
+    if code == "scheduler_crashed":
+        summary, hint, words = _crash(words) or (summary, hint, words)
+    filled = _Filled({"setting": _settings(words.get("flag", "")), **words})
+    return summary.format_map(filled), hint.format_map(filled)

@@ -15,7 +15,7 @@ _GROUP = re.compile(r"\btask_memcg=([^,\s]+)")
 _PID = re.compile(r"\bpid=(\d+)|killed process (\d+)|\bpid='?(\d+)", re.IGNORECASE)
 _NAME = re.compile(r"\bname=([^,\s<]+)|killed process \d+ \(([^)]{0,64})\)|\btask=([^,\s]+)", re.IGNORECASE)
 _RANK = re.compile(r"sglang", re.IGNORECASE)
-_LIKE_A_RANK = re.compile(r"python|pt_main|multiproc|uvicorn|ray::", re.IGNORECASE)
+_LIKE_A_RANK = re.compile(r"python|pt_main|multiproc|uvicorn|ray::|^(?:cicc|cc1|ptxas|nvcc|nvlink|cudafe|fatbinary|ninja|as$|ld|[cg]\+\+|gcc|clang)", re.IGNORECASE)
 _PID_OF_OURS = re.compile(r"\(pid[= ](\d+)\)")  # "Subprocess scheduler_2 (pid=4242) crashed"
 _PIDS_KEPT = 200
 
@@ -56,7 +56,7 @@ class KernelLog:
 
     def claimed_by(self, text: str) -> list[Entry]:
         """The kept lines about a process that a line of the unit names as its own."""
-        named = set(_PID_OF_OURS.findall(text)) if self.foreign else ()
+        named = set(_PID_OF_OURS.findall(text))
         claimed = [Entry(**entry) for pid, entry in self.foreign if pid in named]
         self.foreign = [item for item in self.foreign if item[0] not in named] if claimed else self.foreign
         return claimed

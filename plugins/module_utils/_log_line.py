@@ -14,12 +14,17 @@ _RANK_NUMBER = re.compile(r"\brank ?(\d{1,5})\b", re.IGNORECASE)
 _LEVEL = re.compile(r"^(?:INFO|ERROR|CRITICAL|WARNING|FATAL)\b ?:?\s+")
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 
+_CACHED = 1000  # characters: some hundred lines are kept, since each is asked for by several readers
 _NO_DIGITS = {ord(digit): None for digit in "0123456789"}
 
 
-@lru_cache(maxsize=16)
 def bare(text: str) -> str:
     """A line without its digits: what has once been seen to be of no interest need not be looked at again."""
+    return _bare(text) if len(text) < _CACHED else text.translate(_NO_DIGITS)
+
+
+@lru_cache(maxsize=512)
+def _bare(text: str) -> str:
     return text.translate(_NO_DIGITS)
 
 

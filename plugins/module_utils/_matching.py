@@ -17,7 +17,6 @@ LONGEST = 2000  # characters of a line that are matched and quoted
 GENERIC = ("scheduler_crashed", "exited")  # what is said of an error that no signature knows
 STRENGTH = {"fatal": 0, "evidence": 0, "wrapper": 1, "plain": 2, "weak": 3, "hearsay": 4}
 
-_OURS = re.compile(r"sglang|python|pt_main|multiproc|uvicorn|ray::", re.IGNORECASE)
 _GPU_NUMBER = re.compile(r"\bGPU (\d{1,3})\b")
 _FRACTION = re.compile(r"mem_fraction_static=([\d.]*\d)")
 _TP_BY_EP = re.compile(r"tp_size \(?(\d{1,4})\)? must be divisible by ep_size", re.IGNORECASE)
@@ -117,9 +116,6 @@ def match(line: Line, nodes: int, capability: str) -> Finding | None:
         if not fits:
             continue
         groups = {name.rstrip("0123456789"): value for name, value in fits.groupdict().items() if value}
-        victim = groups.get("victim") or groups.get("task")
-        if victim and not _OURS.search(victim) and "sglang" not in line.text:
-            continue
         found = finding(signature.code, line, signature.kind, signature.proof, signature.hint)
         found.yields_to = list(signature.yields_to)
         found.words = _words(signature.code, line.text, groups, capability)

@@ -20,6 +20,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._wait_http import de
 __all__ = ("Wait", "WaitOptions")
 
 LOOK_EVERY = 1.0
+PORT_EVERY = 0.25  # while nobody listens: no event tells that somebody else has taken the port
 _HELD = 5000
 
 
@@ -39,8 +40,12 @@ class Wait:
         self.seen.start(now)
         wanted = []
         done = self.seen.ladder.done_at
-        for name, at, due in (("unit", self.seen.watch.looked_at, self.seen.unit_due), ("listener", self.seen.listener_at, self.seen.listener_due)):
-            if due or at is None or now - at >= LOOK_EVERY or done is not None and at < done:
+        looks = (
+            ("unit", self.seen.watch.looked_at, self.seen.unit_due, LOOK_EVERY),
+            ("listener", self.seen.listener_at, self.seen.listener_due, self._port_pace),
+        )
+        for name, at, due, pace in looks:
+            if due or at is None or now - at >= pace - 1e-6 or done is not None and at < done:
                 wanted.append(name)
         if (
             self.seen.foreign_since is not None
@@ -50,6 +55,10 @@ class Wait:
         ):
             wanted.append("listener")
         return wanted
+
+    @property
+    def _port_pace(self) -> float:
+        return LOOK_EVERY if self.seen.listener is not None and self.seen.listener.listening else PORT_EVERY
 
     @property
     def send_key(self) -> bool:
@@ -142,8 +151,9 @@ class Wait:
             if self.seen.phases.phase != before:
                 self.seen.tell(now, entry.text[:160])
                 self.seen.listener_due = self.seen.listener_due or self.seen.phases.phase in ("bind", "warmup")
-        for line in self.seen.kernel.claimed_by(entry.text):
-            self.seen.diagnosis.feed(line, self._context(now, run))
+        if self.seen.kernel.foreign:
+            for line in self.seen.kernel.claimed_by(entry.text):
+                self.seen.diagnosis.feed(line, self._context(now, run))
         known = len(self.seen.diagnosis.findings)
         self.seen.diagnosis.feed(entry, self._context(now, run))
         self.seen.story.line(entry, len(self.seen.diagnosis.findings) > known)
@@ -234,7 +244,8 @@ class Wait:
         """The latest moment to call ``wants``, ``next_probe`` and ``verdict`` again when nothing else happens."""
         self.seen.start(now)
         moments = [now + LOOK_EVERY, self.seen.ladder.next_at, *self._judge.moments()]
-        moments += [at + LOOK_EVERY for at in (self.seen.watch.looked_at, self.seen.listener_at) if at is not None]
+        looks = ((self.seen.watch.looked_at, LOOK_EVERY), (self.seen.listener_at, self._port_pace))
+        moments += [at + pace for at, pace in looks if at is not None]
         return min(moment for moment in moments if moment > now + 1e-6)
 
     def verdict(self, now: float) -> Verdict | None:

@@ -44,9 +44,30 @@ def _sign(
 _KERNEL = ("kernel", "systemd", "unit")
 _LIBS = ("missing_cuda_lib", "no_kernel_for_arch", "driver_too_old", "jit_tool_missing")
 _JIT = ("jit_failed", "jit_tool_missing", "disk_full", "cache_not_writable", "no_permission", "host_oom")
+_NCCL_SAYS = ("nccl_error", "cuda_oom", "graph_capture_oom", "gpu_lost", "disk_full")
 _NUMA_HINT = "Install the packages libnuma1 and numactl."
 _MEMLOCK_HINT = "Set LimitMEMLOCK=infinity in the unit (memlock): limits.conf is not read for units."
 _SHM_HINT = "Give /dev/shm more room, or free what earlier runs left there."
+_HOST_MEMORY_HINT = "Give the unit more host memory (MemoryMax=, RAM), or use fewer loader threads, no CPU offload and smaller caches on the host."
+_COMPILER_KILLED_HINT = (
+    "The kernel killed the compiler, as a rule because the host ran out of memory (journalctl -k): give the unit more host memory (MemoryMax=, RAM), "
+    "or let fewer compilers run at once (MAX_JOBS)."
+)
+_NOEXEC_HINT = "Let TMPDIR, TRITON_CACHE_DIR and SGLANG_CACHE_DIR of the unit lie on a file system that is not mounted noexec."
+_TORCH_HINT = "Install the CUDA build of torch (the wheel of PyTorch's own index for this CUDA version) in a fresh virtual environment."
+_COMPAT_HINT = "Update the driver and reboot, or take the cuda-compat libraries off the unit's library path: they work on data centre cards only."
+_BUSY_HINT = "See who has the GPU (nvidia-smi), end it, and set the compute mode to Default (nvidia-smi -c 0)."
+_NVML_HINT = "Give the service user access to /dev/nvidia* (its group, DeviceAllow=), or drop the unit's sandboxing of devices."
+_RATE_HINT = "The hub limits requests: set HF_TOKEN in the unit's secret environment and wait some minutes, or serve a local copy."
+_PARTITION_HINT = "Correct SGLANG_PP_LAYER_PARTITION: one number per pipeline stage (pp_size of them), which add up to the model's layers; or leave it unset."
+_ADDRESS_HINT = "Set --host to an address of this node (ip -br address lists them) or to 0.0.0.0: the one in the line is not on this node."
+_LOW_PORT_HINT = "Ports below 1024 need AmbientCapabilities=CAP_NET_BIND_SERVICE in the unit; better choose a port from 1024 on."
+_BUS_HINT = "Give /dev/shm more room (a bus error in shared memory means that it is full), then look at the core dump (coredumpctl)."
+_DUMP_HINT = "Read the core dump (coredumpctl), the stacks above the line and the kernel log (Xid, segfault)."
+_CUDA_ERROR_HINT = (
+    "Read the traceback above the line, and the kernel log (Xid) for a failing card; CUDA_LAUNCH_BLOCKING=1 makes the traceback point to the kernel "
+    "that failed."
+)
 _CUDA_HINT = "Install wheels and libraries of one CUDA major version in a fresh virtual environment; never upgrade single wheels in place."
 
 SIZES = (
@@ -76,6 +97,13 @@ SIZES = (
         r"please make sure .{0,200}%|\w+(?:_size|_heads|experts)\w*(?:=\d+)?\)? ?% ?\w+(?:=\d+)? ?(?:==|!=) ?0|(?:heads|experts"
         r"|layers) .{0,60}cannot be divided",
     ),
+    _sign(
+        "bad_sizes",
+        "partition",
+        r"partitions?\b.{0,80}(?:does not|do not|doesn't|don't|must|should) (?:match|equal|sum|add)|invalid partition string"
+        r"|SGLANG_PP_LAYER_PARTITION.{0,80}(?:must|should|invalid|match)",
+        hint=_PARTITION_HINT,
+    ),
     _sign("bad_sizes", ("--tp", "--ep"), r"by setting arguments .--tp. and .--ep."),
     _sign(
         "bad_sizes",
@@ -102,15 +130,31 @@ MODEL = (
     ),
     _sign(
         "model_auth_denied",
-        ("403", "authorized list", "awaiting", "invalid", "expired"),
+        ("403", "authorized list", "awaiting", "invalid", "expired", "revoked"),
         r"GatedRepoError.{0,20}403|403 (?:Client Error|Forbidden).{0,120}|(?:not|nor) in the authorized list|awaiting a review"
-        r"|invalid (?:user(?:name or password)?|credentials|token).{0,60}(?:hugging|hub|authorization|user access token)|user access token.{0,20}expired",
+        r"|invalid (?:user(?:name or password)?|credentials|token).{0,60}(?:hugging|hub|authorization|user access token)"
+        r"|user access token.{0,20}(?:expired|revoked)"
+        r"|invalid (?:credentials in authorization header|user token)|HTTPError: 401 (?:Client Error|Unauthorized).{0,300}invalid (?:user|credential|token)",
     ),
+    # The hub says the same of a private model when no token was sent at all.
+    _sign("model_auth_denied", "invalid username", r"^invalid username or password", "weak"),
     _sign(
         "model_auth_missing",
         ("401", "gated", "authenticated", "log in"),
         r"401 (?:Client Error|Unauthorized)|GatedRepoError|cannot access gated repo|access a gated repo|access to model \S+ is restricted"
         r"|must (?:have access|be authenticated|log ?in)|make sure you are authenticated",
+        yields_to=("model_auth_denied",),
+    ),
+    _sign(
+        "hub_unreachable",
+        ("429", "too many requests", "rate limit"),
+        r"429 Client Error|429 too many requests|(?:hub|hugging|hf\.co|modelscope|https?://).{0,200}(?:too many requests|rate limit)",
+        hint=_RATE_HINT,
+    ),
+    _sign(
+        "hub_unreachable",
+        ("consistency check", "but has size"),
+        r"consistency check failed|file should be of size \d+ but has size",
     ),
     _sign("hub_unreachable", "thrown while requesting", r"thrown while requesting (?:GET|HEAD|POST)", "weak"),
     _sign(
@@ -168,7 +212,13 @@ MODEL = (
             "model path",
             "no such file",
             "checkpoint",
-            "can't load the",
+            "can't load",
+            "cannot load",
+            "could not load",
+            "couldn't load",
+            "unable to load",
+            "no file named",
+            "found in",
             "not found in",
             "hfvalidation",
         ),
@@ -178,7 +228,10 @@ MODEL = (
         r"|MetadataIncompleteBuffer|HeaderTooLarge|InvalidHeader"
         r"|SafetensorError|model path .{0,300} (?:does not|doesn't|not) exist|no such file or directory: .{0,300}(?:config\.json"
         r"|\.safetensors|\.bin|\.gguf|tokenizer|\.index\.json|/models?/)"
-        r"|can't load the (?:model|configuration|tokenizer|config) (?:for|of)|(?:some|missing) (?:checkpoint|shard) files"
+        r"|(?:can't|cannot|could ?n[o']t|unable to) load (?:the )?(?:[\w-]+ ){0,2}(?:model|config(?:uration)?|tokenizer|processor|feature extractor|weights"
+        r"|checkpoint|vocabulary)(?: file)? (?:for|of|from|at|in)|error no file named|no file named .{0,400} found in"
+        r"|\bno (?:\S+ ){0,4}(?:safetensors|weights?|checkpoints?)(?: files?)? (?:were |was |could be )?found (?:in|at|under)"
+        r"|(?:some|missing) (?:checkpoint|shard) files"
         r"|checkpoint .{0,200} (?:not found|is missing|does not exist)",
     ),
 )
@@ -203,11 +256,18 @@ RULES = (
             "requires",
             "must be one of",
         ),
-        r"^(?:\S+\.)?(?:AssertionError|ValueError|RuntimeError|NotImplementedError|KeyError): .{0,400}(?:"
+        r"^(?:\S+\.)?(?:AssertionError|ValueError|RuntimeError|NotImplementedError|KeyError): (?P<flag>.{0,400}(?:"
         r"context_length .{0,80}greater than|chat template \S+ is not|is not compatible with|incompatible with|multi-node .{0,60}not supported"
-        r"|cannot be (?:used|combined|enabled)|mutually exclusive|unsupported config option|--model-path is required|requires? --\w"
+        r"|cannot be (?:used|combined|enabled)|mutually exclusive|unsupported config option|requires? --\w"
         r"|must be (?:one of|used with|set|enabled|disabled)"
-        r"|not supported (?:with|when|for|together))",
+        r"|not supported (?:with|when|for|together)).{0,200})",
+    ),
+    _sign(
+        "bad_flags",
+        "--",
+        r"^(?:[\w.]+(?:Error|Exception)|Exception|SystemExit): (?P<flag>"
+        r".{0,200}--[a-z][\w-]* (?:is|are|was|were) (?:required|mandatory|missing|not given)\b.{0,160}"
+        r"|.{0,80}(?:missing|required) (?:argument|option|flag|parameter)s?\b.{0,40}--[a-z].{0,160})",
     ),
 )
 
@@ -226,10 +286,18 @@ MEMORY = (
         proof=True,
     ),
     _sign(
-        "no_kernel_for_arch",
-        ("no kernel image", "compatible with the current pytorch", "unsupported gpu architecture", "invalid device function"),
-        r"no kernel image is available|CUDA error: invalid device function|sm_\d+a? is not compatible with the current PyTorch",
+        "gpu_busy",
+        ("busy or unavailable", "devicesunavailable", "device_unavailable", "exclusive"),
+        r"busy or unavailable|cudaErrorDevicesUnavailable|CUDA_ERROR_DEVICE_UNAVAILABLE|exclusive[- _](?:process|thread)",
+        hint=_BUSY_HINT,
     ),
+    _sign(
+        "no_kernel_for_arch",
+        ("kernel image", "kernelimage", "unsupported gpu architecture", "invalid device function", "no binary", "no_binary", "invalid_image"),
+        r"no kernel image is available|kernel image is invalid|CUDA error: invalid device function|cudaErrorInvalidKernelImage|cudaErrorNoKernelImageForDevice"
+        r"|CUDA_ERROR_(?:INVALID_IMAGE|NO_BINARY_FOR_GPU)|no binary for gpu",
+    ),
+    _sign("no_kernel_for_arch", "compatible with the current pytorch", r"sm_\d+a? is not compatible with the current PyTorch", "weak"),
     _sign(
         "graph_capture_oom", "graph", r"captur\w* (?:\w+ ){0,3}graphs? failed.{0,40}(?:(?<!shared )memory|MemoryAllocation|ALLOC_FAILED)", proof=True
     ),
@@ -242,9 +310,10 @@ MEMORY = (
     ),
     _sign(
         "cuda_oom",
-        ("out of memory", "outofmemory", "memoryallocation", "alloc_failed"),
+        ("out of memory", "outofmemory", "memoryallocation", "alloc_failed", "out_of_memory"),
         r"(?:torch\.|c10::)?(?:cuda\.)?OutOfMemoryError|(?:CUDA|HIP)(?: error:| driver error:)? out of memory|cudaErrorMemoryAllocation"
-        r"|CU(?:BLAS|DNN|SOLVER)_STATUS_ALLOC_FAILED",
+        r"|CU(?:BLAS|DNN|SOLVER)_STATUS_ALLOC_FAILED|CUDA_ERROR_OUT_OF_MEMORY"
+        r"|(?:\bcu(?:da|mem)\w*|\bhip\w*|\btriton)\b.{0,40}(?:error|fail\w*)\b.{0,160}\bout of memory\b",
     ),
     _sign(
         "host_oom",
@@ -256,13 +325,28 @@ MEMORY = (
     ),
     _sign(
         "host_oom",
-        "killed process",
-        r"out of memory(?: \(oom_kill_allocating_task\))?: killed process \d+ \((?P<victim>[^)]{0,64})\)|oom[-_]kill.{0,200}task=(?P<task>[^,]{0,64})",
+        ("killed process", "oom-kill:"),
+        r"(?:killed process \d+ \(|task=)(?:cicc|cc1\w*|ptxas|nvcc|nvlink|fatbinary|cudafe[^,)]*|ninja|as|ld[^,)]*|g\+\+[^,)]*|c\+\+[^,)]*|gcc[^,)]*"
+        r"|clang[^,)]*)[,)]",
+        "evidence",
+        sources=("kernel", "systemd"),
+        hint=_COMPILER_KILLED_HINT,
+    ),
+    _sign(
+        "host_oom",
+        ("killed process", "oom-kill:"),
+        r"out of memory(?: \(oom_kill_allocating_task\))?: killed process \d+|oom[-_]kill.{0,200}task=",
         "evidence",
         True,
         ("kernel", "systemd"),
     ),
-    _sign("host_oom", ("memoryerror", "defaultcpuallocator"), r"^(?:\S+\.)?MemoryError\b|DefaultCPUAllocator: (?:can't|not enough)", "weak"),
+    _sign(
+        "host_oom",
+        ("memoryerror", "defaultcpuallocator"),
+        r"^(?:\S+\.)?MemoryError\b|DefaultCPUAllocator: (?:can't|not enough)",
+        "weak",
+        hint=_HOST_MEMORY_HINT,
+    ),
 )
 
 GPU = (
@@ -279,6 +363,12 @@ GPU = (
     ),
     _sign(
         "driver_too_old",
+        ("error 804", "forward compat", "compatnotsupported"),
+        r"Error 804\b|forward compatibility was attempted|cudaErrorCompatNotSupportedOnDevice",
+        hint=_COMPAT_HINT,
+    ),
+    _sign(
+        "driver_too_old",
         ("driver", "ptx"),
         r"NVIDIA driver on your system is too old|CUDA driver version is insufficient"
         r"|provided PTX was compiled with an unsupported toolchain|driver .{0,60}is too old",
@@ -288,15 +378,18 @@ GPU = (
     _sign("module_not_built", "modprobe", r"module nvidia\S* not found in directory", sources=_KERNEL),
     _sign(
         "driver_missing",
-        ("driver", "no accelerator", "libcuda.so.1"),
+        ("driver", "no accelerator", "libcuda.so.1", "nvml"),
         r"found no NVIDIA driver|couldn't communicate with the NVIDIA driver|NVIDIA driver (?:is )?not (?:loaded|found|installed)"
         r"|no accelerator .{0,200}(?:is )?available"
-        r"|libcuda\.so\.1: cannot open shared object|NVML Shared Library Not Found",
+        r"|libcuda\.so\.1: cannot open shared object|NVML Shared Library Not Found"
+        r"|NVMLError_(?:LibraryNotFound|DriverNotLoaded)|NVML: Driver Not Loaded",
     ),
+    _sign("no_permission", ("nopermission", "nvml"), r"NVMLError_NoPermission|NVML: Insufficient Permissions", hint=_NVML_HINT),
     _sign(
         "gpu_lost",
-        ("fallen off", "gpu is lost", "device handle", "uncorrectable", "ecc error", "requires reset"),
-        r"fallen off the bus|GPU is lost|unable to determine the device handle|uncorrectable (?:NVLink|ECC)|GPU requires reset",
+        ("fallen off", "gpu is lost", "gpuislost", "device handle", "uncorrectable", "ecc error", "requires reset", "hardware error", "hardware stack"),
+        r"fallen off the bus|GPU is lost|NVMLError_GpuIsLost|unable to determine the device handle|uncorrectable (?:NVLink|ECC)|GPU requires reset"
+        r"|peer GPU memory over nvlink|CUDA error: hardware stack error",
         "evidence",
         True,
         _KERNEL,
@@ -309,6 +402,18 @@ GPU = (
         r"|needs?) \d+ GPUs?.{0,60}(?:only|available|found)",
     ),
     _sign(
+        "jit_failed",
+        ("cannot find -l", "undefined reference", "collect2", "ld returned", "ld: ", "ld.lld: ", "ld.gold: ", "mold: ", "nvlink "),
+        r"\b(?:ld|ld\.\w+|lld|mold): (?:error|fatal|cannot|undefined|final link failed)|cannot find -l\w|undefined reference to|collect2: (?:fatal )?error"
+        r"|ld returned \d+ exit|nvlink (?:error|fatal)",
+    ),
+    _sign(
+        "missing_cuda_lib",
+        "failed to import",
+        r"^(?!(?:[A-Za-z_][\w.]*(?:Error|Exception)): ).{0,120}\bfailed to import\b.{0,300}cannot open shared object",
+        "weak",
+    ),
+    _sign(
         "missing_cuda_lib",
         ("cannot open shared object", "undefined symbol", "libnuma"),
         r"(?P<lib>libnuma\.so[\w.]*): cannot open shared object file",
@@ -319,6 +424,13 @@ GPU = (
         ("cannot open shared object", "undefined symbol", "common_ops", "version `"),
         r"(?P<lib>lib[\w.+-]+?\.so[\w.]*): cannot open shared object file|cannot open shared object file|undefined symbol:|version .GLIBC\S+ not found",
     ),
+    _sign("missing_cuda_lib", "failed to map segment", r"failed to map segment from shared object", hint=_NOEXEC_HINT),
+    _sign(
+        "missing_cuda_lib",
+        ("not compiled with", "built without", "compiled without", "built in"),
+        r"torch (?:was )?not compiled with (?:CUDA|NCCL)|(?:built|compiled) without (?:CUDA|NCCL|GPU) support|doesn't have NCCL built in",
+        hint=_TORCH_HINT,
+    ),
     _sign(
         "missing_cuda_lib",
         ("minimum required version", "is less than the"),
@@ -328,11 +440,18 @@ GPU = (
     _sign("missing_cuda_lib", "common_ops", r"could not load any common_ops library|failed to load .{0,60}common_ops", "wrapper", yields_to=_LIBS),
     _sign(
         "attention_backend",
-        ("attention", "backend", "fmha", "mla", "sm>=", "sm_"),
+        ("attention", "backend", "fmha", "mla", "sm>=", "sm_", "flash"),
         r"FlashAttention v\d Backend requires SM|backend (?:is )?only supported on|TllmGenFmhaRunner: Unsupported"
         r"|backend .{0,40}requires? (?:SM|compute capability|a Hopper|a Blackwell|Hopper|Blackwell)"
         r"|attention .{0,40}(?:is|are) (?:only|not) supported (?:on|by|for) (?:this|your|the|sm|hopper|blackwell|compute|device|gpu|cuda)"
-        r"|unsupported (?:head_dim|compute capability|architecture) .{0,60}(?:attention|mla|fmha)",
+        r"|unsupported (?:head_dim|compute capability|architecture) .{0,60}(?:attention|mla|fmha)"
+        r"|(?:Error|Exception): .{0,80}(?:attention|flash|mla\b|fmha|trtllm).{0,60}(?:requires?|needs?|(?:only|not) support(?:s|ed)?"
+        r"|supports only|only works?)\b.{0,40}(?:\bsm ?_?\d{2}|ampere|hopper|blackwell|\bada\b|turing|compute capability)",
+    ),
+    _sign(
+        "no_kernel_for_arch",
+        ("capability", "requires sm", "gpus with sm"),
+        r"(?:Error|Exception): .{0,120}(?:(?:requires?|needs?|minimum) (?:\S+ ){0,4}(?:compute )?capability|requires? (?:GPUs? with )?sm_?\d{2})",
     ),
     _sign(
         "shared_memory_limit",
@@ -346,7 +465,22 @@ GPU = (
         r"|No such file or directory: '?(?P<tool2>(?:[^\s']*/)?(?:nvcc|ninja|ptxas|gcc|g\+\+|c\+\+|cc|clang|cuobjdump|nvdisasm))'?(?:$"
         r"|[\s'])"
         r"|failed to find C compiler|(?P<tool3>ninja) is required to load|(?P<tool4>nvcc|ninja|gcc|g\+\+|ptxas): (?:command )?not found"
-        r"|cannot find (?P<tool5>ptxas|nvcc|ninja)|no working C compiler",
+        r"|cannot find (?P<tool5>ptxas|nvcc|ninja)|no working C(?:\+\+|XX)? compiler|InvalidCxxCompiler",
+    ),
+    _sign(
+        "jit_failed",
+        ("signal 9", "signal 11", "killed signal", ": killed", "subcommand killed", "kill signal"),
+        r"\b(?:cicc|ptxas|cc1\w*|cudafe\S*|fatbinary|nvlink|nvcc|ld|as)\W{1,3}(?:died|terminated|was killed|got killed)\b.{0,20}signal"
+        r"|killed signal terminated program|(?:compiler error|fatal error): killed|ninja: .{0,40}killed",
+        "wrapper",
+        hint=_COMPILER_KILLED_HINT,
+        yields_to=("host_oom",),
+    ),
+    _sign(
+        "jit_failed",
+        ("nvcc", "gcc", "cuda toolkit", "compiler"),
+        r"(?:NVCC|GCC|G\+\+|CUDA toolkit|compiler) (?:version )?(?:\S+ ){0,3}(?:(?:should|must|needs|has) (?:to )?be (?:>|at least|newer)|is too old)"
+        r"|(?:Error|Exception): .{0,80}requires? (?:NVCC|GCC|G\+\+|CUDA toolkit|a compiler)\b",
     ),
     _sign(
         "jit_failed", ("fatal", "error:"), r"fatal error: |ptxas fatal|nvcc fatal|\.(?:cuh?|cpp|cc|h|hpp)(?:\(\d+\)|:\d+(?::\d+)?): (?:fatal )?error"
@@ -365,7 +499,8 @@ NETWORK = (
     _sign(
         "nccl_timeout",
         ("watchdog", "collective", "timeout"),
-        r"watchdog caught collective operation timeout|collective operation timeout: WorkNCCL|some NCCL operations have failed or timed out",
+        r"watchdog got stuck for \d+|hang blocking the watchdog|watchdog caught collective operation timeout"
+        r"|collective operation timeout: WorkNCCL|some NCCL operations have failed or timed out",
         proof=True,
     ),
     _sign(
@@ -388,6 +523,8 @@ NETWORK = (
         r"|no route).{0,80}(?:172\.17\.\d|127\.0\.[01]\.1)",
         "weak",
     ),
+    _sign("rendezvous_timeout", "store->get", r"store->get\(.{0,80}got error: .{0,80}time(?:d )?-?out", "weak"),
+    _sign("peer_lost", "store->get", r"store->get\(.{0,80}got error: .{0,80}(?:reset|closed|refused|aborted|broken pipe|recv|unreachable|no route)", "weak"),
     _sign("rendezvous_timeout", "cannot be retrieved", r"network addresses of .{0,200} cannot be retrieved"),
     _sign(
         "rendezvous_timeout",
@@ -397,12 +534,40 @@ NETWORK = (
     ),
     _sign(
         "port_in_use",
+        ("errno 99", "cannot assign requested"),
+        r"\[Errno 99\].{0,60}\bbind|\bbind\w*\b.{0,160}cannot assign requested|cannot assign requested address.{0,80}\b(?:bind|tcp://)"
+        r"|^OSError: \[Errno 99\]",
+        hint=_ADDRESS_HINT,
+    ),
+    _sign(
+        "port_in_use",
+        ("bind", "addr='tcp:"),
+        r"\[Errno 13\].{0,40}\bbind\b|\bbind\b(?! mount).{0,160}(?:permission denied|EACCES)|(?:permission denied|EACCES).{0,80}\bbind\b(?! mount)"
+        r"|permission denied \(addr='tcp:",
+        hint=_LOW_PORT_HINT,
+    ),
+    _sign(
+        "port_in_use",
+        ("bind", "no address added", "add port"),
+        r"(?:failed|unable|could not|cannot|can't|couldn't) (?:to )?bind\b(?!.{0,30}(?:numa|cpu|core|thread|mem)).{0,80}(?:address|port|socket|:\d{2,5}\b)"
+        r"|no address added out of total|failed to add port to server",
+    ),
+    _sign(
+        "port_in_use",
         ("errno 98", "eaddrinuse", "in use", "is not available in", "failed to listen", "errno 48"),
         r"\[Errno (?:98|48)\].{0,200}|EADDRINUSE|address already in use|port (?:\d+ )?is already (?:in use|used)|bootstrap_port \d+ is already in use"
-        r"|at (?P<number>\d+) is not available in \d+ seconds|server socket has failed to listen|could not bind|failed to bind",
+        r"|at (?P<number>\d+) is not available in \d+ seconds|server socket has failed to listen",
         proof=True,
     ),
     _sign("port_in_use", "in use", r"port (?P<number>\d+) is in use", "weak"),
+    # The text of NCCL's "Last error:", which follows the exception.
+    _sign("nccl_error", "ibv_reg_mr", r"^(?:Call to )?ibv_reg_mr\w* .{0,80}(?:failed|cannot allocate)", hint=_MEMLOCK_HINT),
+    _sign(
+        "nccl_error",
+        ("shared memory segment", "/dev/shm"),
+        r"^(?:Error(?: while|:)?.{0,40})(?:creating|opening|extend\w*|attach\w*|open) (?:shared memory (?:segment|object)|/dev/shm/nccl)",
+        hint=_SHM_HINT,
+    ),
     _sign(
         "nccl_error",
         ("ibv_reg_mr", "memlock", "cannot allocate memory"),
@@ -427,6 +592,7 @@ NETWORK = (
         "nccl_error",
         ("nccl", "distbackenderror"),
         r"DistBackendError|NCCL error|nccl(?:SystemError|InternalError|UnhandledCudaError|InvalidUsage|InvalidArgument)|NCCL communicator was aborted",
+        yields_to=_NCCL_SAYS,
     ),
     _sign("nccl_error", "nccl warn", r"NCCL WARN(?!.{0,80}(?:plugin|libnccl-net|libnccl-tuner|libnccl-env|libibverbs))", "weak"),
     _sign(
@@ -457,36 +623,53 @@ SERVER = (
         ("device-side assert", "illegal memory", "launch failure", "misaligned", "illegal instruction"),
         r"CUDA error: (?:device-side assert|an illegal (?:memory|instruction)|unspecified launch failure|misaligned address)"
         r"|illegal memory access was encountered",
+        hint=_CUDA_ERROR_HINT,
+    ),
+    _sign(
+        "scheduler_crashed",
+        "bus error",
+        r"fatal python error: (?P<exit>bus error)|(?P<exit2>bus error) encountered|^(?P<exit3>bus error)\b",
+        proof=True,
+        hint=_BUS_HINT,
     ),
     _sign(
         "scheduler_crashed",
         ("segmentation fault", "fatal python error", "terminate called", "aborted", "core dumped"),
-        r"fatal python error: |segmentation fault|terminate called (?:after|without)|\(core dumped\)",
+        r"fatal python error: (?P<exit>[^\n]{1,60})|(?P<exit2>segmentation fault)|(?P<exit3>terminate called) (?:after|without)|\((?P<exit4>core dumped)\)",
         proof=True,
+        hint=_DUMP_HINT,
     ),
     _sign(
         "scheduler_crashed",
         ("segfault at", "dumped core", "general protection"),
-        r"(?:sglang|python|pt_)\S*\[\d+\]: segfault at|process \d+ \((?:sglang|python|pt_)[^)]{0,64}\).{0,60}dumped core|traps: (?:sglang|python)",
+        r"(?:sglang|python|pt_)\S*\[\d+\]: (?P<exit>segfault) at|process \d+ \((?:sglang|python|pt_)[^)]{0,64}\).{0,60}(?P<exit2>dumped core)"
+        r"|(?P<exit3>traps): (?:sglang|python)",
         "weak",
         sources=("kernel", "systemd"),
     ),
     _sign("", ("sigquit", "child failed"), r"received sigquit from a child|SIGQUIT received|it usually means (?:one|the) child failed", "doom", True),
 )
 
-NODE = (
+# Before all that compilers, downloads and loaders say of it in their own words; not what NCCL says of its shared memory.
+DISK = (
     _sign(
         "disk_full",
-        ("errno 28", "no space left", "quota exceeded", "errno 122"),
-        r"\[Errno (?:28|122)\]|no space left on device|disk quota exceeded",
+        ("errno 28", "no space left", "quota exceeded", "errno 122", "enospc", "edquot", "os error 28"),
+        r"^(?!.{0,300}(?:/dev/shm/nccl|shared memory segment|NCCL (?:WARN|INFO))).*(?:\[Errno (?:28|122)\]|no space left on device|disk quota exceeded"
+        r"|\bENOSPC\b|\bEDQUOT\b|os error 28\b)",
         sources=("unit", "systemd"),
     ),
+)
+
+NODE = (
     _sign(
         "cache_not_writable",
-        ("permission denied", "read-only file system", "errno 13", "errno 30", "not writable", "cannot create"),
+        ("permission denied", "read-only file system", "errno 13", "errno 30", "not writable", "cannot create", "not a directory"),
         r"(?:permission denied|read-only file system|not writable|cannot create)[^/~]{0,60}(?P<path>[~/][^'\"\s]{0,400}(?:cache|triton"
         r"|inductor|flashinfer|deep_gemm|torch_extensions|\.nv|\.config|\.local|/tmp)[^'\"\s]{0,300})"
-        r"|(?P<path2>[~/][^'\"\s]{0,400}cache[^'\"\s]{0,300})['\"]? (?:is )?not writable",
+        r"|(?P<path2>[~/][^'\"\s]{0,400}cache[^'\"\s]{0,300})['\"]? (?:is )?not writable"
+        r"|(?:permission denied|read-only file system|not a directory|not writable|cannot create)[^/~]{0,60}(?P<path3>(?:/nonexistent|/dev/null/|/var/empty"
+        r"|(?:/root|/home/[^/'\"\s]+)?/\.[a-z]|/root/?(?=['\"])|/home/[^/'\"\s]+/?(?=['\"])|~)[^'\"\s]{0,300})",
     ),
     _sign(
         "no_permission",
@@ -496,13 +679,16 @@ NODE = (
     ),
 )
 
-SIGNATURES: tuple[Signature, ...] = (*SIZES, *SERVER, *MEMORY, *GPU, *MODEL, *NETWORK, *NODE, *RULES)
+SIGNATURES: tuple[Signature, ...] = (*DISK, *SIZES, *SERVER, *MEMORY, *GPU, *MODEL, *NETWORK, *NODE, *RULES)
 
 # Lines that hold words of the signatures and mean no harm.
 NOISE = re.compile(
     r"ignore import error|\bis deprecated\b|deprecat(?:ed|ion)|\w+Warning: |warnings\.warn|\bRLIMIT_|will be ignored|falling back|fall back|fallback"
     r"|retrying in|trying (?:another|the next|next|port)|\bretry(?:ing)?\b|\"(?:GET|POST|HEAD|PUT|DELETE|OPTIONS) \S+ HTTP/[\d.]+\" \d{3}"
-    r"|Receive: obj=|Finish: obj=|GenerateReqInput\("
+    r"|Receive: obj=|Finish: obj=|\w+ReqInput\("
+    r"|\[Autotuner\]|skipping tactic|dlerror=|NET/Plugin ?: |libibverbs: Warning|mkdir -p failed for path|created a temporary cache directory"
+    r"|will try to load from|load(?:ed|ing)? from (?:the )?(?:local )?cache|graphs? (?:are |is )?disabled|ninja: no work to do"
+    r"|failed to (?:save|write|store|dump|persist|update) (?:the )?(?:[\w-]+ ){0,2}(?:cache|config|statistics|stats)\b"
     r"|can not initialize OpenAIServing|health check failed\. server couldn't get a response|exception ignored in|should dump|\[W\d{3}[\d:. ]*"
     r"|using default MoE kernel config|OpenAI Responses API|incompatible with overlap schedule|possible solutions:|^\d\. ",
     re.IGNORECASE,
@@ -519,6 +705,6 @@ TRIGGERS = (
     "architecture", "not available", "undefined", "kernel image", "segfault", "[-h]", "using", "compiler", "driver", "is not", "does not",
     "must", "should", "reset", "initialized", "offline", "segmentation", "ptx", "apability", "authorized", "forbidden", "quota",
     "read-only", "permitted", "unreachable", "interface", "ninja", "nvcc", "ecc", "require", "awaiting", "expired", "restricted",
-    "unsupported", "unrecognized", "broken", "no route",
+    "unsupported", "unrecognized", "broken", "no route", "stuck", "busy", "invalid", "enospc", "no address",
 )
 # fmt: on

@@ -20,6 +20,7 @@ _FINDINGS_KEPT = 400
 _WARNINGS_KEPT = 20
 _OUTLIVED = 3.0  # seconds after which a line that is no exception was only a warning, when another one ends the server
 _OUTLIVED_EXCEPTION = 10.0
+_SAYS_MORE = 6  # lines after an error in which its own text may name it better
 _GOES_ON = 3  # lines after an exception in which its own text may name the exception inside it
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
 _PROXY = re.compile(r"Response \[(?:403|407|511)\]|Response \[50[234]\].{0,300}<html|proxy|tunnel connection failed", re.IGNORECASE)
@@ -52,7 +53,8 @@ class Diagnosis:
         candidates = [item for item in self.findings if run is None or run in item.runs]
         if not candidates:
             return None
-        chosen = min(candidates, key=lambda item: (STRENGTH[item.kind], item.order))
+        # A traceback whose exception has not come says less than a line that names a cause.
+        chosen = min(candidates, key=lambda item: (STRENGTH["plain" if item.pending else item.kind], item.order))
         if chosen.strong and not chosen.proof:
             chosen = next((item for item in sorted(candidates, key=lambda item: item.order) if _outlived(chosen, item)), chosen)
         if chosen.code in GENERIC or not chosen.strong:
@@ -205,7 +207,9 @@ class Diagnosis:
         kind = name.rpartition(".")[2]
         of_arguments = kind == "AssertionError" or kind in _ARGUMENT_ERRORS and _NAMES_AN_ARGUMENT.search(message)
         if of_arguments and line.context.phase == "process" and not line.rank:
-            return finding("bad_flags", line, "plain")
+            found = finding("bad_flags", line, "plain")
+            found.words["flag"] = f": {message.strip()[:160].rstrip('. ')}"
+            return found
         return finding("exited", line, "plain")
 
     def _replace(self, standing: Finding, found: Finding) -> None:
@@ -250,7 +254,8 @@ class Diagnosis:
         for item in self.findings:
             if found.run not in item.runs:
                 continue
-            if item.kind == "wrapper" and found.kind == "fatal" and found.code in item.yields_to:
+            near = found.last - item.last <= _SAYS_MORE and not found.rank
+            if found.kind == "fatal" and found.code in item.yields_to and (item.kind == "wrapper" or near and (found.hint or found.code != item.code)):
                 return item
             if _may_go_on(item) and found.kind == "fatal" and not found.rank and found.last - item.last <= _GOES_ON:
                 return item

@@ -19,13 +19,16 @@ _HEADER = re.compile(
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(
-    r"exception in ASGI application|task exception was never retrieved|exception ignored in|ignore import error|exception in callback", re.IGNORECASE
+    r"exception in ASGI application|task exception was never retrieved|(?P<ignored>exception ignored (?:in|while))|exception in callback", re.IGNORECASE
 )
+_REQUEST = re.compile(r"^(?:Receive|Finish): obj=|^\w+ReqInput\(")  # what clients wrote, whatever it looks like
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _FRAME = re.compile(r"^\s+\S|^\^+$|^File \"|^\.\.\.$|^\[Previous line repeated")
-_ANY_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]{0,120}(?::\s|:$|$)")
+# A lower-case word without a dot is a tool that speaks (ninja, nvcc), not an exception.
+_ANY_EXCEPTION = re.compile(r"^(?=[\w.]*[A-Z.])[A-Za-z_][\w.]{0,120}(?::\s|:$|$)")
 _EXCEPTION = re.compile(
-    r"^(?:-\s)?(?:(?:[A-Za-z_]\w{0,60}(?:\.|::)){0,8}[A-Z]\w{0,80}(?:Error|Exception|Exit|Interrupt|OutOfResources|Timeout|Failure)|Exception)\b(?::|$)"
+    r"^(?:-\s)?(?:(?:[A-Za-z_]\w{0,60}(?:\.|::)){0,8}[A-Z]\w{0,80}(?:Error|Exception|Exit|Interrupt|OutOfResources|Timeout|Failure)"
+    r"(?:_\w{1,40})?|Exception)\b(?::|$)"
 )
 
 
@@ -44,6 +47,7 @@ class Traceback:
     frames: int = 0
     finding: int = -1  # order of the finding that stands for it, -1 when there is none yet
     chained: bool = False  # another exception follows, raised while this one was handled
+    untold: bool = False  # harmless, and not worth a word either
 
 
 class Tracebacks:
@@ -63,14 +67,18 @@ class Tracebacks:
 
     def start(self, entry: Entry, order: int, text: str, rank: str, body: str) -> tuple[Traceback, str] | None:
         """The traceback that a line opens, with the exception where it stands in the same line."""
-        if _HARMLESS.search(text):
-            return self._push(Traceback(rank, entry.pid, "harmless", order, entry.time_us)), ""
+        if _REQUEST.match(body):
+            return None
+        harmless = _HARMLESS.search(text)
+        if harmless:
+            return self._push(Traceback(rank, entry.pid, "harmless", order, entry.time_us, untold=bool(harmless["ignored"]))), ""
         match = _HEADER.search(body)
         if not match:
             return None
         if match["plain"]:
             return self._plain(entry, order, rank), ""
         traceback = Traceback(rank, entry.pid, "warmup" if "warmup" in match["head"].lower() else "scheduler", order, entry.time_us)
+        self.open = [item for item in self.open if item.head != "harmless" or item.frames or not _same_writer(item, rank, entry.pid)]
         rest = (match["rest"] or "").strip()
         if rest.strip(".") and not rest.lower().startswith("traceback") and _ANY_EXCEPTION.match(rest):
             self._remember(traceback)
@@ -106,6 +114,8 @@ class Tracebacks:
                     closed.chained = True
                     break
             return True, None
+        if _REQUEST.match(body):
+            return False, None
         has_own_prefix = body != text and not rank.startswith("rank")
         traceback = None if has_own_prefix or not self.open else self._writer(rank, entry.pid)
         if traceback is None:
@@ -119,7 +129,7 @@ class Tracebacks:
             return False, None
         self.open.remove(traceback)
         self._remember(traceback)
-        return True, traceback
+        return True, None if traceback.untold else traceback
 
     def _writer(self, rank: str, pid: int) -> Traceback | None:
         """Which open traceback a line without a header belongs to."""

@@ -9,7 +9,7 @@ import re
 import signal
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._cause_table import CAUSES
-from ansible_collections.gpuops.sglang.plugins.module_utils._causes import describe
+from ansible_collections.gpuops.sglang.plugins.module_utils._causes import describe, signal_hint
 from ansible_collections.gpuops.sglang.plugins.module_utils._exec_steps import EXEC_STEP_HINT, EXEC_STEPS
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Finding
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Cause
@@ -193,7 +193,8 @@ def _unexplained(watch: UnitWatch, run: Run, found: Finding | None, words: dict[
     item = watch.line(*_END_LINE)
     if killed and found is None:
         how = f" ({'dumped core, ' if run.exit_code == 'dumped' else ''}{_signal_name(run.exit_status)})"
-        return make("killed_unknown", {**words, "how": how}, item["text"], time_us=item["time_us"])
+        hint = signal_hint(run.exit_status or 0) if run.exit_status != signal.SIGKILL else ""
+        return make("killed_unknown", {**words, "how": how}, item["text"], hint=hint, time_us=item["time_us"])
     how = ""
     if run.exit_code == "exited":
         how = f" (exit status {run.exit_status or 0})"

@@ -79,7 +79,8 @@ def one_wave(host: StandInHost, address: dict, ends: list[str], number: int, fol
     for place, end in enumerate(ends):
         load = SHORTEST + random.random() * SPREAD
         environment = dict(ENDS[end], MOCK_SGLANG_LOAD_SECONDS="%.2f" % load)
-        units["sglang-bench-%d" % place] = {"port": FIRST_PORT + 20 * place, "environment": environment, "end": end}
+        # A name of its own for each wave: the loop greps the journal of the unit, whose earlier life would give it false alarms.
+        units["sglang-bench-%d-%d" % (number, place)] = {"port": FIRST_PORT + 20 * place, "environment": environment, "end": end}
     return watch(host, address, units, number, folder)
 
 

@@ -73,7 +73,7 @@ def test_start_limit_while_it_is_waited_for(trial):
     trial.service("RestartSec=100ms")
     answer = trial.waited(restarts=9)
     assert (answer["verdict"], code(answer)) == ("failed", "start_limit")
-    assert "ran out of memory while loading" in answer["cause"]["summary"]
+    assert "ran out of memory before the server was ready" in answer["cause"]["summary"]
 
 
 def test_start_that_systemd_refuses(trial):

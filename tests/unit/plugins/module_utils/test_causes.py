@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._cause_table import CAUSES
-from ansible_collections.gpuops.sglang.plugins.module_utils._causes import describe
+from ansible_collections.gpuops.sglang.plugins.module_utils._causes import describe, signal_hint
 from ansible_collections.gpuops.sglang.plugins.module_utils._exec_steps import EXEC_STEPS
 
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "causes.md").read_text(encoding="utf-8")
@@ -44,3 +44,9 @@ def test_the_catalogue_names_no_code_that_does_not_exist():
 
 def test_the_steps_of_systemd_are_numbered_as_it_numbers_them():
     assert (EXEC_STEPS[200][0], EXEC_STEPS[203][0], EXEC_STEPS[217][0], EXEC_STEPS[226][0]) == ("CHDIR", "EXEC", "USER", "NAMESPACE")
+
+
+def test_a_death_by_signal_has_a_place_to_look_at():
+    assert "coredumpctl" in signal_hint(11) and signal_hint(11) == signal_hint(-11)
+    assert "/dev/shm" in signal_hint(7)
+    assert signal_hint(15) == signal_hint(999) == ""

@@ -110,6 +110,42 @@ LINES = [
     ("cache_not_writable", "PermissionError: [Errno 13] Permission denied: '/.cache'"),
     ("cache_not_writable", "OSError: [Errno 30] Read-only file system: '/root/.triton/cache'"),
     ("no_permission", "PermissionError: [Errno 13] Permission denied: '/models/kimi/config.json'"),
+    ("disk_full", "/tmp/ccA.s: Fatal error: can't close decode.o: No space left on device"),
+    ("disk_full", "RuntimeError: write failed: ENOSPC: '/var/cache/sglang/x'"),
+    ("missing_cuda_lib", "AssertionError: Torch not compiled with CUDA enabled"),
+    ("missing_cuda_lib", "RuntimeError: Distributed package doesn't have NCCL built in"),
+    ("missing_cuda_lib", "ImportError: /tmp/k/launcher.so: failed to map segment from shared object"),
+    ("cuda_oom", "RuntimeError: Triton Error [CUDA]: out of memory"),
+    ("cuda_oom", "RuntimeError: Failed: CUDA error /build/DeepEP/csrc/deep_ep.cpp:171 'out of memory'"),
+    ("cuda_oom", "RuntimeError: cudaMalloc failed: out of memory"),
+    ("model_not_found", "OSError: Can't load tokenizer for '/models/demo'."),
+    ("model_not_found", "OSError: Unable to load image processor from '/models/demo'"),
+    ("model_not_found", "OSError: Error no file named model.safetensors, or pytorch_model.bin, found in directory /models/demo."),
+    ("hub_unreachable", "OSError: Consistency check failed: file should be of size 4949453792 but has size 77 (model.safetensors)."),
+    ("bad_flags", "Exception: --model-path is required. Usage: sglang serve --model-path <path>"),
+    ("bad_sizes", "ValueError: sum(partitions)=62 does not match num_hidden_layers=61."),
+    ("gpu_busy", "torch.AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable"),
+    ("gpu_lost", "torch.AcceleratorError: CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error"),
+    ("driver_too_old", "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non supported HW"),
+    ("driver_missing", "pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found"),
+    ("no_permission", "pynvml.NVMLError_NoPermission: Insufficient Permissions"),
+    ("attention_backend", "RuntimeError: FlashAttention only supports Ampere GPUs or newer."),
+    ("no_kernel_for_arch", "RuntimeError: Triton Error [CUDA]: device kernel image is invalid"),
+    ("no_kernel_for_arch", "ValueError: The quantization method fp8 is not supported for this GPU. Minimum capability: 89. Current capability: 80."),
+    ("jit_tool_missing", "torch._inductor.exc.InductorError: InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx"),
+    ("jit_failed", "RuntimeError: Assertion error (csrc/jit/compiler.hpp:88): NVCC version should be >= 12.3"),
+    ("jit_failed", "/usr/bin/ld: cannot find -lcuda: No such file or directory"),
+    ("jit_failed", "nvcc error   : 'cicc' died due to signal 9 (Kill signal)"),
+    ("nccl_timeout", "ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued collectives."),
+    ("port_in_use", "RuntimeError: Failed to bind to address 0.0.0.0:50051; set GRPC_VERBOSITY=debug environment variable to see details."),
+    ("port_in_use", "OSError: [Errno 99] error while attempting to bind on address ('10.9.9.9', 30000): cannot assign requested address"),
+    ("port_in_use", "PermissionError: [Errno 13] error while attempting to bind on address ('0.0.0.0', 80): permission denied"),
+    ("cache_not_writable", "PermissionError: [Errno 13] Permission denied: '/nonexistent'"),
+    ("cache_not_writable", "PermissionError: [Errno 13] Permission denied: '/.config'"),
+    ("cache_not_writable", "NotADirectoryError: [Errno 20] Not a directory: '/dev/null/.triton'"),
+    ("peer_lost", "torch.distributed.DistBackendError: [1] is setting up NCCL communicator, but store->get('0') got error: Connection reset by peer"),
+    ("rendezvous_timeout", "torch.distributed.DistBackendError: [1] is setting up NCCL communicator, but store->get('0') got error: Socket Timeout"),
+    ("model_auth_denied", "huggingface_hub.errors.HfHubHTTPError: 401 Client Error: Unauthorized for url: x Invalid credentials in Authorization header"),
 ]
 KERNEL_LINES = [
     ("gpu_lost", "NVRM: Xid (PCI:0000:81:00): 79, pid=4242, name=sglang::schedul, GPU has fallen off the bus."),
@@ -132,6 +168,17 @@ HARMLESS = [
     "[2026-11-29 10:00:00] Can not initialize OpenAIServingResponses, error: No module named 'openai_harmony'",
     "Scheduler watchdog timeout (self.watchdog_timeout=60, self.soft=True)",
     "Retrying in 2s [Retry 2/5].",
+    "gpu-1:4107:4300 [0] NCCL INFO NET/Plugin : dlerror=libnccl-net.so: cannot open shared object file: No such file or directory",
+    "libibverbs: Warning: couldn't load driver 'libmlx4-rdmav34.so': libmlx4-rdmav34.so: cannot open shared object file",
+    "flashinfer.jit: [Autotuner]: Skipping tactic <MoERunner>, due to failure: CUDA out of memory. Tried to allocate 2.00 GiB.",
+    "mkdir -p failed for path /root/.config/matplotlib: [Errno 13] Permission denied: '/root/.config'",
+    "Could not reach the Hub: Max retries exceeded with url: /api/models/org/m. Will try to load from local cache.",
+    "[2026-11-29 10:00:08 TP0] Failed to save the autotune cache: [Errno 28] No space left on device: '/var/cache/sglang/autotune.json'",
+    "[2026-11-29 10:00:12 TP0] Prefill CUDA graph capture failed, prefill graphs disabled: CUDA out of memory.",
+    "[2026-11-29 10:00:00] Receive: obj=GenerateReqInput(text='Scheduler hit an exception: Traceback (most recent call last): KeyError: x')",
+    "Finish: obj=EmbeddingReqInput(text='Scheduler hit an exception: CUDA out of memory')",
+    "Failed to bind to NUMA node 1, the process runs on all cores",
+    "ninja: no work to do.",
 ]
 
 
@@ -198,6 +245,45 @@ def test_the_moment_decides_what_out_of_memory_means(context, code):
 def test_flags_in_hints_have_the_names_of_the_version():
     assert version_words("0.5.23")["graph_bs"] == version_words("")["graph_bs"] == "cuda_graph_max_bs_decode"
     assert version_words("0.5.6.post2+cu129")["graph_bs"] == "cuda_graph_max_bs"
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("[Errno 99] error while attempting to bind on address ('10.9.9.9', 30000): cannot assign requested address", "--host"),
+        ("[Errno 13] error while attempting to bind on address ('0.0.0.0', 80): permission denied", "CAP_NET_BIND_SERVICE"),
+        ("Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory", "LimitMEMLOCK"),
+        ("Error: failed to extend /dev/shm/nccl-x to 33030532 bytes, error: No space left on device (28)", "/dev/shm"),
+        ("requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://hub.test/x", "HF_TOKEN"),
+        ("ValueError: len(partitions)=3 does not match pp_size=4.", "SGLANG_PP_LAYER_PARTITION"),
+        ("ImportError: /tmp/k/launcher.so: failed to map segment from shared object", "noexec"),
+    ],
+)
+def test_a_line_can_bring_a_remedy_of_its_own(line, hint):
+    assert hint in diagnose([line]).best("1").hint
+
+
+def test_a_crash_is_told_otherwise_than_an_exception():
+    exception = diagnose([SCHEDULER, "KeyError: 'lm_head.weight'"]).best("1")
+    summary, hint = describe(exception.code, exception.words)
+    assert "exception" in summary and "coredumpctl" not in hint and "Xid" not in hint
+    for number in (-11, -6, -7):
+        crash = diagnose([f"Subprocess scheduler_0 (pid=4242) crashed with exit code {number}. Triggering SIGQUIT for cleanup..."]).best("1")
+        summary, hint = describe(crash.code, crash.words)
+        assert f"(exit code {number})" in summary and "coredumpctl" in hint
+    crash = diagnose(["Fatal Python error: Segmentation fault"]).best("1")
+    assert describe(crash.code, crash.words)[0].endswith("(Segmentation fault).") and "coredumpctl" in crash.hint
+
+
+def test_the_hint_names_the_flag_that_was_refused():
+    found = diagnose(["sglang serve: error: argument --kv-cache-dtype: invalid choice: 'fp8' (choose from 'auto')"]).best("1")
+    assert "Correct --kv-cache-dtype in" in describe(found.code, found.words)[1]
+    assert "Correct that setting in" in describe("bad_flags", {})[1]
+
+
+def test_an_exception_that_python_ignored_eats_no_line_and_is_not_told():
+    diagnosis = diagnose(["Exception ignored in: <function Foo.__del__ at 0x7f>", "ninja: no work to do.", SCHEDULER, "KeyError: 'x'"])
+    assert (diagnosis.best("1").code, diagnosis.warnings) == ("scheduler_crashed", [])
 
 
 def test_the_first_error_wins_and_what_follows_is_counted():
