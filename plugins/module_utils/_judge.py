@@ -167,7 +167,9 @@ class Judge:
         line = self.seen.story.find("ready to roll")
         owner = words.get("owner", "")
         if self.seen.foreign_ids is not None:
-            owner += f", which serves {', '.join(self.seen.foreign_ids[:3]) or 'no model'} where {self.seen.options.model or 'any'} is expected"
+            served = ", ".join(self.seen.foreign_ids[:3]) or "no model"
+            also = self.seen.options.model in self.seen.foreign_ids
+            owner += f", which serves {served} too" if also else f", which serves {served} where {self.seen.options.model or 'any model'} is expected"
         return causes.make("foreign_listener", {**words, "owner": owner}, line)
 
     def _judge_journal(self, now: float) -> Cause | None:

@@ -44,6 +44,7 @@ class Listener:
     pid: int = 0  # 0 when the owner cannot be seen
     name: str = ""
     in_unit: bool | None = None  # is the owner inside the unit's control group; None when that cannot be told
+    unit: str = ""  # the systemd unit of the owner, where that can be told
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,8 @@ class Seen:
         words["journal"] = "what could be read of the journal" if self.story.has_losses else "the journal"
         listener = self.listener
         if listener is not None and listener.listening and listener.in_unit is False and listener.pid:
-            words["owner"] = " (" + f"pid {listener.pid} {listener.name}".strip() + ")"
+            whose = f" of {listener.unit}" if listener.unit else ""
+            words["owner"] = " (" + f"pid {listener.pid} {listener.name}".strip() + f"{whose})"
         return words
 
     def warnings(self) -> list[str]:

@@ -144,13 +144,9 @@ class SocketTable:
         pid = self.owner(inode, own)
         if not pid:
             return Listener(listening=True)
-        return Listener(listening=True, pid=pid, name=name_of_pid(pid, self._proc), in_unit=self._in_unit(pid, own))
-
-    def _in_unit(self, pid: int, own: list[int]) -> bool | None:
-        if pid in own:
-            return True
-        unit = unit_of_pid(pid, self._proc)
-        return unit == self._unit if unit or own else None
+        unit = self._unit if pid in own else unit_of_pid(pid, self._proc)
+        in_unit = unit == self._unit if unit or own else None
+        return Listener(listening=True, pid=pid, name=name_of_pid(pid, self._proc), in_unit=in_unit, unit=unit)
 
     def _processes(self) -> list[int]:
         try:

@@ -107,7 +107,9 @@ class World:
         if not self.socket:
             return observation.Listener(True, main_pid, "sglang", True)
         owner = int(self.socket.get("owner_pid") or main_pid)
-        return observation.Listener(True, owner, str(self.socket.get("name") or ""), self._in_unit(owner, main_pid))
+        group = str(self.socket.get("cgroup") or "").rpartition("/")[2]
+        unit = group if group.endswith((".service", ".scope")) else ""
+        return observation.Listener(True, owner, str(self.socket.get("name") or ""), self._in_unit(owner, main_pid), unit)
 
     def _in_unit(self, owner: int, main_pid: int) -> bool:
         group = self.socket.get("cgroup")
