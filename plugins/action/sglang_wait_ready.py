@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Any, Callable, Iterator
 
-from ansible.errors import AnsibleAuthenticationFailure, AnsibleConnectionFailure
+from ansible.errors import AnsibleActionFail, AnsibleAuthenticationFailure, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
@@ -24,6 +24,7 @@ GRACE = 3.0  # seconds within which a service that is ready already says so in t
 POLL_OVERHEAD = 20.0  # what a question may take beside the time that it was asked to wait
 CALL_OVERHEAD = 90.0  # what a call of the module may take beside it, over a slow line
 LONGEST_PAUSE = 10.0
+MOST_ENDS = 3  # times that the process on the node may end without a word, one after the other
 LEAST_PATIENCE = 60.0  # a connection is tried for at least this long, though the wait's own time is over
 
 display = Display()
@@ -126,12 +127,20 @@ class RemoteWait:
 
     def run(self) -> dict[str, Any]:
         found = self._again(self._start)
+        gone = 0
         while "result" not in found:
             if "gone" in found:
+                gone += 1
+                if gone > MOST_ENDS:
+                    raise AnsibleActionFail(
+                        "The process that goes on by itself on the node ended %d times without a word. Something there ends it: KillUserProcesses= of "
+                        "systemd-logind (loginctl enable-linger), a limit, or no /proc." % gone
+                    )
                 found = self._again(self._start)
                 continue
             self._take(found["progress"])
             found = self._again(self._poll)
+            gone = 0 if "progress" in found else gone
         result = found["result"]
         self._tell_end(result)
         if "folder" in self._progress:

@@ -140,5 +140,8 @@ def leave_behind(mailbox: Mailbox, name: str, work: Callable[[], None]) -> None:
             for descriptor in (0, 1, 2):
                 os.dup2(null, descriptor)
             work()
+    except Exception as error:  # nobody else hears of it
+        mailbox.write("result.json", {"failed": True, "msg": "the process that was left behind broke off: %r" % error})
+        mailbox.ring()
     finally:
         os._exit(0)

@@ -12,7 +12,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from ansible.errors import AnsibleAuthenticationFailure, AnsibleConnectionFailure
+from ansible.errors import AnsibleActionFail, AnsibleAuthenticationFailure, AnsibleConnectionFailure
 from ansible_collections.gpuops.sglang.plugins.action import sglang_wait_ready as action
 
 READY = {"verdict": "ready", "elapsed": 135.4, "started_at": "19:02:11", "cause": None, "phase": "ready",
@@ -119,6 +119,11 @@ def test_a_wait_that_was_killed_on_the_node_is_begun_again(lines):
     node = Node([waiting(elapsed=90.0), READY], [told("gone")])
     assert wait(node)["verdict"] == "ready"
     assert [call["watch"]["elapsed"] for call in node.calls if isinstance(call, dict)] == [0, 90.0]
+
+
+def test_a_wait_that_cannot_stay_on_the_node_is_given_up():
+    with pytest.raises(AnsibleActionFail, match="KillUserProcesses"):
+        wait(Node([waiting(elapsed=0.0)], [told("gone")]))
 
 
 def test_a_node_that_stays_away_ends_as_unreachable_with_what_was_last_seen(lines):
