@@ -68,17 +68,17 @@ _MEMORY = {
     "cuda_oom": CauseText(
         "memory",
         "A GPU ran out of memory before the server was ready{gpu}.",
-        "Lower mem_fraction_static or chunked_prefill_size, or spread the model over more GPUs.",
+        "Lower mem_fraction_static or chunked_prefill_size, or spread the model over more GPUs.{others}",
     ),
     "graph_capture_oom": CauseText(
         "memory",
         "A GPU ran out of memory while capturing CUDA graphs{gpu}.",
-        "Lower mem_fraction_static, or capture for smaller batches ({graph_bs}).",
+        "Lower mem_fraction_static, or capture for smaller batches ({graph_bs}).{others}",
     ),
     "runtime_oom": CauseText(
         "memory",
         "A GPU ran out of memory while serving{gpu}.",
-        "Lower mem_fraction_static or max_running_requests (chunked_prefill_size when it happens in prefill).",
+        "Lower mem_fraction_static or max_running_requests (chunked_prefill_size when it happens in prefill).{others}",
     ),
     "host_oom": CauseText(
         "memory",

@@ -279,6 +279,10 @@ class Judge:
     def _judge_clock(self, now: float) -> Verdict | None:
         limit = self.seen.stall_limit()
         quiet = now - self.seen.progress_at
+        over = quiet >= limit - 1e-6 or now - self.seen.began >= self.seen.options.wait_timeout - 1e-6
+        pending = self._pending(now) if over else None
+        if pending is not None:
+            return self._fail("failed", pending)
         if quiet >= limit - 1e-6:
             return self._fail("stalled", self._cause_of_silence(f"No progress for {quiet:.0f} s", now))
         if now - self.seen.began < self.seen.options.wait_timeout - 1e-6:
@@ -287,6 +291,17 @@ class Judge:
         if self.seen.options.extend_while_progress and quiet < limit:
             return None
         return self._fail("timeout", self._cause_of_silence(f"Not ready after {now - self.seen.began:.0f} s", now, moving))
+
+    def _pending(self, now: float) -> Cause | None:
+        """A failure that was still given its moment when the time ran out."""
+        diagnosis, watch = self.seen.diagnosis, self.seen.watch
+        if watch.run is None or watch.run.ended is not None:
+            return None
+        found = diagnosis.best(watch.run_key)
+        fresh = found is not None and found.strong and found.shaped and now - found.at <= SUSPECT_GRACE and found.steps == self.seen.phases.steps
+        if diagnosis.doom_run == watch.run_key or fresh and found.code not in _SURVIVABLE:
+            return self._cause_while_alive(found)
+        return None
 
     def _cause_of_silence(self, start: str, now: float, moving: bool = False) -> Cause:
         """A wait that ran out: no cause of the catalogue, unless the ranks of other nodes are missing."""

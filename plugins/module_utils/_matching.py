@@ -18,12 +18,17 @@ GENERIC = ("scheduler_crashed", "exited")  # what is said of an error that no si
 STRENGTH = {"fatal": 0, "evidence": 0, "wrapper": 1, "plain": 2, "weak": 3, "hearsay": 4}
 
 _GPU_NUMBER = re.compile(r"\bGPU (\d{1,3})\b")
+_OTHERS_MEMORY = re.compile(r"\bProcess (\d+) has ([1-9][\d.]*) GiB memory in use")
 _FRACTION = re.compile(r"mem_fraction_static=([\d.]*\d)")
 _TP_BY_EP = re.compile(r"tp_size \(?(\d{1,4})\)? must be divisible by ep_size", re.IGNORECASE)
 _PORT_NUMBER = re.compile(
-    r"\bport:? ?=?(\d{2,5})\b|'[^']{0,80}', (\d{2,5})\)|\w*port=(\d{2,5})\b|\bat (\d{2,5}) is not|\]?:(\d{4,5})\b", re.IGNORECASE
+    r"\bport:? ?=?(\d{2,5})\b|'[^']{0,80}', (\d{2,5})\)|\w*port=(\d{2,5})\b|\w*port (\d{2,5})\b|\bat (\d{2,5}) is not|\]?:(\d{4,5})\b", re.IGNORECASE
 )
 _INNER_OF_CAPTURE = ("no_kernel_for_arch", "shared_memory_limit", "attention_backend", "jit_failed", "jit_tool_missing", "missing_cuda_lib")
+
+
+_GAI = re.compile(r"gaierror|name or service not known|name resolution", re.IGNORECASE)
+_OF_THE_HUB = re.compile(r"https?|hugging|hf\.|hub|url|requests\.|modelscope", re.IGNORECASE)
 
 
 @dataclass
@@ -138,6 +143,11 @@ def _refine(found: Finding, line: Line, nodes: int) -> None:
             if signature.code in _INNER_OF_CAPTURE and signature.kind == "fatal" and signature.regex.search(inner):
                 found.code, found.kind = signature.code, "fatal"
                 break
+    elif found.code == "hub_unreachable" and _GAI.search(line.text) and not _OF_THE_HUB.search(line.text):
+        if nodes > 1 or context.phase == "distributed":
+            found.code = "rendezvous_timeout"
+        else:
+            found.kind = "weak"
     elif found.code in ("peer_lost", "wrong_interface") and found.kind == "weak" and nodes < 2:
         found.kind = "echo"  # one node has no peers to lose: a rank of its own, or an HTTP client, went away
 
@@ -153,6 +163,10 @@ def _words(code: str, text: str, groups: dict[str, str], capability: str) -> dic
         fraction = _FRACTION.search(text)
         if fraction:
             words["value"] = f" ({fraction.group(1)})"
+    if code in ("cuda_oom", "graph_capture_oom", "runtime_oom"):
+        others = [f"pid {pid} ({size} GiB)" for pid, size in _OTHERS_MEMORY.findall(text)]
+        if others:
+            words["others"] = f" The line names another holder of that GPU: {', '.join(others[:3])}; see whether it should be there."
     gpu = _GPU_NUMBER.search(text)
     if gpu:
         words["gpu"] = f" (GPU {gpu.group(1)})"

@@ -89,6 +89,7 @@ class Wait:
 
     def _after_unit(self, now: float) -> None:
         if len(self.seen.watch.runs) != self.seen.runs_seen:
+            self.seen.watch.fill_in(now, self.seen.between)
             if len(self.seen.watch.runs) > 1:
                 self.seen.tell(now, f"started again (restart {self.seen.watch.restarts})")
                 self.seen.phases = Phases()
@@ -112,6 +113,8 @@ class Wait:
             if run is None:
                 if entry.source == "systemd" and not self.seen.watch.runs:
                     self.seen.watch.overhear(now, entry)
+                elif self.seen.watch.runs and entry.invocation_id not in self.seen.between:
+                    self.seen.between = [*self.seen.between[-50:], entry.invocation_id]
                 if entry.source == "systemd" or entry.invocation_id not in self.seen.strangers:
                     self.seen.unit_due = True
                     self.seen.strangers = [*self.seen.strangers[-50:], entry.invocation_id]

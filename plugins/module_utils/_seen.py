@@ -72,6 +72,7 @@ class Seen:
         "told",
         "runs_seen",
         "strangers",
+        "between",
     )
 
     def __init__(self, options: WaitOptions):
@@ -100,6 +101,7 @@ class Seen:
         self.gpu_before: Any = None  # who held the GPUs before this start could
         self.told = ""
         self.runs_seen = 0
+        self.between: list[str] = []  # invocations first heard of while another one was ours
         self.strangers: list[str] = []  # invocations that are not known as ours
 
     def start(self, now: float) -> None:

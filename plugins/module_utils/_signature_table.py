@@ -61,6 +61,10 @@ _NVML_HINT = "Give the service user access to /dev/nvidia* (its group, DeviceAll
 _RATE_HINT = "The hub limits requests: set HF_TOKEN in the unit's secret environment and wait some minutes, or serve a local copy."
 _PARTITION_HINT = "Correct SGLANG_PP_LAYER_PARTITION: one number per pipeline stage (pp_size of them), which add up to the model's layers; or leave it unset."
 _ADDRESS_HINT = "Set --host to an address of this node (ip -br address lists them) or to 0.0.0.0: the one in the line is not on this node."
+_NAME_HINT = "Make the host in dist_init_addr resolvable on every node (DNS or /etc/hosts: getent hosts NAME), or give the address itself."
+_HOST_HINT = "Set --host to an address of this node or to 0.0.0.0: the name that was given cannot be resolved here (getent hosts NAME)."
+_MOUNT_HINT = "Mount the file system of the model again (findmnt, the NFS server), then start the unit."
+_MODULE_HINT = "The Python of the unit lacks this module: install that SGLang version in the virtual environment that ExecStart= names."
 _LOW_PORT_HINT = "Ports below 1024 need AmbientCapabilities=CAP_NET_BIND_SERVICE in the unit; better choose a port from 1024 on."
 _BUS_HINT = "Give /dev/shm more room (a bus error in shared memory means that it is full), then look at the core dump (coredumpctl)."
 _DUMP_HINT = "Read the core dump (coredumpctl), the stacks above the line and the kernel log (Xid, segfault)."
@@ -103,6 +107,11 @@ SIZES = (
         r"partitions?\b.{0,80}(?:does not|do not|doesn't|don't|must|should) (?:match|equal|sum|add)|invalid partition string"
         r"|SGLANG_PP_LAYER_PARTITION.{0,80}(?:must|should|invalid|match)",
         hint=_PARTITION_HINT,
+    ),
+    _sign(
+        "bad_sizes",
+        "assert",
+        r"AssertionError: assert .{0,120}(?:head|expert|layer|_size|hidden|vocab|width|partition)\w*(?:\(\))? ?% ?.{1,80}== ?0",
     ),
     _sign("bad_sizes", ("--tp", "--ep"), r"by setting arguments .--tp. and .--ep."),
     _sign(
@@ -157,6 +166,19 @@ MODEL = (
         r"consistency check failed|file should be of size \d+ but has size",
     ),
     _sign("hub_unreachable", "thrown while requesting", r"thrown while requesting (?:GET|HEAD|POST)", "weak"),
+    _sign(
+        "rendezvous_timeout",
+        ("gai error", "name or service", "name resolution", "getaddrinfo", "nodename nor"),
+        r"(?:DistNetworkError|client socket|TCPStore|c10d|init_method|failed to connect to any network address).{0,400}"
+        r"(?:gai error|name or service not known|name resolution|getaddrinfo failed|nodename nor)",
+        hint=_NAME_HINT,
+    ),
+    _sign(
+        "port_in_use",
+        ("name or service", "name resolution", "nodename nor", "no address associated"),
+        r"^(?:ERROR:? +)?\[Errno -\d\] (?:name or service not known|temporary failure in name resolution|nodename nor|no address associated)",
+        hint=_HOST_HINT,
+    ),
     _sign(
         "hub_unreachable",
         (
@@ -282,8 +304,14 @@ MEMORY = (
     _sign(
         "gpu_busy",
         ("unbalanced", "occupied by other"),
-        r"memory capacity is unbalanced|occupied by other processes|insufficient free gpu memory.{0,80}other process",
+        r"(?:Error|Exception): .{0,40}(?:memory capacity is unbalanced|occupied by other processes|insufficient free gpu memory.{0,80}other process)",
         proof=True,
+    ),
+    _sign(
+        "gpu_busy",
+        ("unbalanced", "occupied by other"),
+        r"memory capacity is unbalanced|occupied by other processes|insufficient free gpu memory.{0,80}other process",
+        "weak",
     ),
     _sign(
         "gpu_busy",
@@ -350,6 +378,7 @@ MEMORY = (
 )
 
 GPU = (
+    _sign("driver_mismatch", "api mismatch", r"NVRM: API mismatch", "weak", sources=("kernel",)),
     _sign(
         "driver_mismatch",
         ("mismatch", "803", "driver combination"),
@@ -373,7 +402,12 @@ GPU = (
         r"NVIDIA driver on your system is too old|CUDA driver version is insufficient"
         r"|provided PTX was compiled with an unsupported toolchain|driver .{0,60}is too old",
     ),
-    _sign("secure_boot", "rejected by service", r"key was rejected by service", sources=_KERNEL),
+    _sign(
+        "secure_boot",
+        ("rejected by service", "unavailable key", "is rejected"),
+        r"key was rejected by service|loading of (?:unsigned )?module (?:with unavailable key )?is rejected",
+        sources=_KERNEL,
+    ),
     _sign("module_conflict", "bound to", r"already bound to (?:NovaCore|nouveau|nova|vfio)", sources=_KERNEL),
     _sign("module_not_built", "modprobe", r"module nvidia\S* not found in directory", sources=_KERNEL),
     _sign(
@@ -560,6 +594,8 @@ NETWORK = (
         proof=True,
     ),
     _sign("port_in_use", "in use", r"port (?P<number>\d+) is in use", "weak"),
+    _sign("model_not_found", ("stale file handle", "transport endpoint"), r"stale file handle|transport endpoint is not connected", hint=_MOUNT_HINT),
+    _sign("exited", "no module named", r"(?:python[\d.]*: |Error: )No module named '?sglang\b", hint=_MODULE_HINT),
     # The text of NCCL's "Last error:", which follows the exception.
     _sign("nccl_error", "ibv_reg_mr", r"^(?:Call to )?ibv_reg_mr\w* .{0,80}(?:failed|cannot allocate)", hint=_MEMLOCK_HINT),
     _sign(
@@ -641,6 +677,14 @@ SERVER = (
     ),
     _sign(
         "scheduler_crashed",
+        ("segfault at", "general protection", "traps:"),
+        r"\bsglang\S*\[\d+\]: (?P<exit>segfault) at|(?P<exit2>traps): sglang",
+        "weak",
+        True,
+        sources=("kernel",),
+    ),
+    _sign(
+        "scheduler_crashed",
         ("segfault at", "dumped core", "general protection"),
         r"(?:sglang|python|pt_)\S*\[\d+\]: (?P<exit>segfault) at|process \d+ \((?:sglang|python|pt_)[^)]{0,64}\).{0,60}(?P<exit2>dumped core)"
         r"|(?P<exit3>traps): (?:sglang|python)",
@@ -705,6 +749,6 @@ TRIGGERS = (
     "architecture", "not available", "undefined", "kernel image", "segfault", "[-h]", "using", "compiler", "driver", "is not", "does not",
     "must", "should", "reset", "initialized", "offline", "segmentation", "ptx", "apability", "authorized", "forbidden", "quota",
     "read-only", "permitted", "unreachable", "interface", "ninja", "nvcc", "ecc", "require", "awaiting", "expired", "restricted",
-    "unsupported", "unrecognized", "broken", "no route", "stuck", "busy", "invalid", "enospc", "no address",
+    "unsupported", "unrecognized", "broken", "no route", "stuck", "busy", "invalid", "enospc", "no address", "no module", "stale", "traps",
 )
 # fmt: on

@@ -23,10 +23,13 @@ _OUTLIVED_EXCEPTION = 10.0
 _SAYS_MORE = 6  # lines after an error in which its own text may name it better
 _GOES_ON = 3  # lines after an exception in which its own text may name the exception inside it
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
-_PROXY = re.compile(r"Response \[(?:403|407|511)\]|Response \[50[234]\].{0,300}<html|proxy|tunnel connection failed", re.IGNORECASE)
+_PROXY = re.compile(r"Response \[(?:30[12378]|403|407|511)\]|Response \[50[234]\].{0,300}<(?:html|!doctype)|proxy|squid|tunnel connection failed", re.IGNORECASE)
 # Codes that a failed first request of the server itself may look like; the true cause then is the request.
 _LOOKS_LIKE_WARMUP = ("http_proxy", "hub_unreachable", "model_auth_denied", "model_auth_missing", "model_not_found", "no_permission")
 _ARGUMENT_ERRORS = ("ValueError", "NotImplementedError")
+# What the server says when it finds no card, and what tells why.
+_FOR_WANT_OF_A_DRIVER = ("gpu_count", "driver_missing")
+_OF_THE_DRIVER = ("driver_mismatch", "driver_too_old", "fabric_manager", "module_conflict", "module_not_built", "secure_boot", "gpu_lost")
 _NAMES_AN_ARGUMENT = re.compile(r"--[a-z]|\b[a-z]+(?:_[a-z0-9]+)+\b|\bargument\b")
 
 
@@ -57,6 +60,10 @@ class Diagnosis:
         chosen = min(candidates, key=lambda item: (STRENGTH["plain" if item.pending else item.kind], item.order))
         if chosen.strong and not chosen.proof:
             chosen = next((item for item in sorted(candidates, key=lambda item: item.order) if _outlived(chosen, item)), chosen)
+        if chosen.code in _FOR_WANT_OF_A_DRIVER:
+            chosen = next((item for item in candidates if item.code in _OF_THE_DRIVER), chosen)
+        if chosen.code == "nccl_error" and not chosen.hint:
+            chosen.hint = next((item.hint for item in candidates if item.code == "nccl_error" and item.hint), "")
         if chosen.code in GENERIC or not chosen.strong:
             evidence = [item for item in candidates if item.kind == "evidence"]
             if evidence:
@@ -124,12 +131,20 @@ class Diagnosis:
             if started[1]:
                 self._conclude(started[0], replace(line, body=started[1]))
         elif NOISE.search(line.text):
+            self._take_warning(line)
             if WORTH_TELLING.search(line.text):
                 self.warn(line.text)
             return False
         else:
             self._take_line(line)
         return True
+
+    def _take_warning(self, line: Line) -> None:
+        """A warning of the driver is survived or not, but it says more than the error that may come of it."""
+        found = match(line, self.nnodes, self.capability)
+        if found is not None and found.code in _OF_THE_DRIVER:
+            found.kind, found.proof = "weak", False
+            self._add(found)
 
     def warn(self, text: str) -> None:
         text = text[:300]
@@ -143,7 +158,7 @@ class Diagnosis:
                 return
             if whose == FOREIGN:
                 found.kind = "weak"
-            found.proof = found.proof and whose == NAMESAKE and found.code != "host_oom"
+            found.proof = found.proof and whose == NAMESAKE and found.code == "gpu_lost"
         if found is None and line.entry.source == "unit" and is_exception(line.body):
             found = self._unknown(line, proven=False)
         if found is None:
@@ -177,6 +192,9 @@ class Diagnosis:
             return
         proven = traceback.head in ("scheduler", "warmup")
         line = replace(line, rank=traceback.rank or line.rank)
+        if traceback.asserted and line.body.strip(": ") == "AssertionError":
+            told = f"AssertionError: {traceback.asserted}"  # without a text of its own, its source is all it says
+            line = replace(line, entry=replace(line.entry, text=line.entry.text.replace(line.body, told)), text=line.text.replace(line.body, told), body=told)
         found = match(line, self.nnodes, self.capability)
         if traceback.head == "warmup" and (found is None or found.kind in ("weak", "wrapper", "echo") or found.code in _LOOKS_LIKE_WARMUP):
             found = finding("http_proxy" if _PROXY.search(line.text) else "warmup_failed", line)

@@ -48,6 +48,7 @@ class Traceback:
     finding: int = -1  # order of the finding that stands for it, -1 when there is none yet
     chained: bool = False  # another exception follows, raised while this one was handled
     untold: bool = False  # harmless, and not worth a word either
+    asserted: str = ""  # the source of the assertion that it went through last
 
 
 class Tracebacks:
@@ -122,6 +123,8 @@ class Tracebacks:
             return False, None
         if _FRAME.match(body):
             traceback.frames += 1
+            if body.lstrip().startswith("assert "):
+                traceback.asserted = body.strip()
             return not ("fatal error: " in body or is_exception(body.strip())), None
         if not _ANY_EXCEPTION.match(body) or _HEADER.search(body):
             return False, None

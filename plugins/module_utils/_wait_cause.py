@@ -158,8 +158,8 @@ def _unit_exec(watch: UnitWatch, step: tuple[int, str], words: dict[str, str]) -
 
 def _timed_out(watch: UnitWatch, run: Run, words: dict[str, str]) -> Cause:
     item = watch.line(r"start\S* operation timed out|start-pre|start-post|start timed out")
-    in_start = item["text"] or run.was_starting and not run.was_active and run.stop_asked is None
-    if in_start and not watch.stop_timed_out:
+    silent = run.was_starting and not run.was_active and run.stop_asked is None and not watch.stop_timed_out
+    if item["text"] or silent:
         return make(
             "exited",
             {**words, "how": " because systemd's start limit ran out", "why": ""},
@@ -216,7 +216,7 @@ def _unexplained(watch: UnitWatch, run: Run, found: Finding | None, words: dict[
         {**told, **found.words},
         found.line,
         found.rank,
-        "Mend the error in the line; the traceback stands above it in the journal.",
+        found.hint or "Mend the error in the line; the traceback stands above it in the journal.",
         found.seen,
         found.time_us,
     )

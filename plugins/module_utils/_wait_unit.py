@@ -156,6 +156,13 @@ class UnitWatch:
             return alive and state.active_state in ("active", "activating")
         return bool(state.main_pid and run.pid and state.main_pid != run.pid and state.restarts > (run.restarts or 0))
 
+    def fill_in(self, now: float, heard: list[str]) -> None:
+        """Runs that came and went between two looks: the counter says how many, the journal which."""
+        missed = self.state.restarts - (self.restarts_before or 0) - (len(self.runs) - 1)
+        known = {run.invocation for run in self.runs}
+        for invocation in [name for name in heard if name and name not in known][: max(missed, 0)]:
+            self.runs.insert(len(self.runs) - 1, Run(invocation, now, ended=now))
+
     def _has_ended(self, state: UnitState) -> bool:
         if state.active_state in ("failed", "inactive"):
             return True

@@ -77,10 +77,12 @@ def _check_entry(key: str, entry: Any) -> None:
             _need(isinstance(line, (str, dict, int, float)), f"{key}.{name}[{place}]", "must be a text or journal fields")
     if entry.get("unit"):
         _check_unit(f"{key}.unit", entry["unit"])
+    parsed = {}  # not in place: an alias of YAML shares its mapping with other entries
     for path, told in (entry.get("http") or {}).items():
         _need(isinstance(path, str) and path.startswith("/"), f"{key}.http.{path}", "must be a path")
         replies = told if isinstance(told, list) and told else [told]
-        entry["http"][path] = [parse_reply(f"{key}.http.{path}", path, reply) for reply in replies]
+        parsed[path] = [parse_reply(f"{key}.http.{path}", path, reply) for reply in replies]
+    entry["http"] = parsed
     for name, told in (entry.get("peers") or {}).items():
         _need(told is None or isinstance(told, dict), f"{key}.peers.{name}", "must be a mapping")
         if told and told.get("unit"):
