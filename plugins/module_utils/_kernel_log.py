@@ -15,7 +15,11 @@ _GROUP = re.compile(r"\btask_memcg=([^,\s]+)")
 _PID = re.compile(r"\bpid=(\d+)|killed process (\d+)|\bpid='?(\d+)|\[(\d+)\]: segfault", re.IGNORECASE)
 _NAME = re.compile(r"\bname=([^,\s<]+)|killed process \d+ \(([^)]{0,64})\)|\btask=([^,\s]+)|(\S+)\[\d+\]: segfault", re.IGNORECASE)
 _RANK = re.compile(r"sglang", re.IGNORECASE)
-_LIKE_A_RANK = re.compile(r"python|pt_main|multiproc|uvicorn|ray::|^(?:cicc|cc1|ptxas|nvcc|nvlink|cudafe|fatbinary|ninja|as$|ld|[cg]\+\+|gcc|clang)", re.IGNORECASE)
+_LIKE_A_RANK = re.compile(
+    r"python|pt_main|multiproc|uvicorn|ray::"
+    r"|^(?:cicc|cc1|ptxas|nvcc|nvlink|cudafe|fatbinary|ninja|as$|ld|[cg]\+\+|gcc|clang)",
+    re.IGNORECASE,
+)
 _PID_OF_OURS = re.compile(r"\(pid[= ](\d+)\)")  # "Subprocess scheduler_2 (pid=4242) crashed"
 _PIDS_KEPT = 200
 

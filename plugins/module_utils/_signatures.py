@@ -23,7 +23,9 @@ _OUTLIVED_EXCEPTION = 10.0
 _SAYS_MORE = 6  # lines after an error in which its own text may name it better
 _GOES_ON = 3  # lines after an exception in which its own text may name the exception inside it
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
-_PROXY = re.compile(r"Response \[(?:30[12378]|403|407|511)\]|Response \[50[234]\].{0,300}<(?:html|!doctype)|proxy|squid|tunnel connection failed", re.IGNORECASE)
+_PROXY = re.compile(
+    r"Response \[(?:30[12378]|403|407|511)\]|Response \[50[234]\].{0,300}<(?:html|!doctype)|proxy|squid|tunnel connection failed", re.IGNORECASE
+)
 # Codes that a failed first request of the server itself may look like; the true cause then is the request.
 _LOOKS_LIKE_WARMUP = ("http_proxy", "hub_unreachable", "model_auth_denied", "model_auth_missing", "model_not_found", "no_permission")
 _ARGUMENT_ERRORS = ("ValueError", "NotImplementedError")

@@ -15,7 +15,8 @@ from collection import journal, observation
 EPOCH_US = 1767607200 * 1_000_000  # 2026-01-05 10:00:00 UTC is script second 0
 UNIT_IN_TEXT = re.compile(r"^([\w@:.\\-]+\.service)(?:: |$)")
 _FROM_SYSTEMD = re.compile(
-    r"^(?:Start(?:ed|ing)|Stopp(?:ed|ing)|Failed to start|Dependency failed for|Condition check resulted|Suppressed \d+ messages|State '|Scheduled restart|Unit \S+\.service )"
+    r"^(?:Start(?:ed|ing)|Stopp(?:ed|ing)|Failed to start|Dependency failed for|Condition check resulted|Suppressed \d+ messages"
+    r"|State '|Scheduled restart|Unit \S+\.service )"
 )
 _GENERATION = ("/v1/completions", "/v1/chat/completions", "/generate")
 
