@@ -21,7 +21,7 @@ _SETTINGS = {
     "bad_flags": CauseText(
         "settings",
         "The server refused its command line{flag}.",
-        "Correct {setting} in the strategy or its overrides, names and values differ between SGLang versions; a restart cannot heal it.",
+        "Correct {setting} in the strategy or its overrides: names and values differ between SGLang versions, and no restart heals it.",
     ),
     "bad_sizes": CauseText(
         "settings",
@@ -221,7 +221,8 @@ _SERVER = {
     "warmup_failed": CauseText(
         "the server",
         "The server's own first request failed, so it ended itself.",
-        "Read its error; if the first compilation is slow set SGLANG_WARMUP_TIMEOUT=1800 and keep the JIT caches.",
+        "Read its error; if the first compilation is slow set SGLANG_WARMUP_TIMEOUT=1800 and keep the JIT caches; "
+        "if the answer is not the server's own, a proxy gave it (NO_PROXY in the unit).",
     ),
     "http_proxy": CauseText(
         "the server",
@@ -349,6 +350,11 @@ _CHECK = {
         "a launch check",
         "systemd's files of the unit are not as this collection wrote them.",
         "Run systemctl daemon-reload, or look at the drop-ins (systemctl cat); they are never removed.",
+    ),
+    "no_requests": CauseText(
+        "a launch check",
+        "The interpreter that runs the modules on the node cannot ask the server, because it has no requests.",
+        "Install python3-requests for it, or set ansible_python_interpreter to one that has it.",
     ),
 }
 

@@ -27,6 +27,7 @@ _PORT_NUMBER = re.compile(
 _INNER_OF_CAPTURE = ("no_kernel_for_arch", "shared_memory_limit", "attention_backend", "jit_failed", "jit_tool_missing", "missing_cuda_lib")
 
 
+_PEER_WENT = re.compile(r"connection (?:reset|closed) by peer", re.IGNORECASE)
 _GAI = re.compile(r"gaierror|name or service not known|name resolution", re.IGNORECASE)
 _OF_THE_HUB = re.compile(r"https?|hugging|hf\.|hub|url|requests\.|modelscope", re.IGNORECASE)
 
@@ -109,6 +110,8 @@ def match(line: Line, nodes: int, capability: str) -> Finding | None:
     """What the first signature that fits makes of a line."""
     lowered = line.text.lower()
     source = line.entry.source
+    if line.body.lstrip().startswith("raise "):
+        return None  # source code of a traceback
     for signature in SIGNATURES:
         for cue in signature.cues:
             if cue in lowered:
@@ -139,6 +142,9 @@ def _refine(found: Finding, line: Line, nodes: int) -> None:
             found.code = "runtime_oom"
     elif found.code == "graph_capture_failed":
         inner = line.text.partition("failed")[2]
+        if _PEER_WENT.search(inner):
+            found.kind, found.hint = "weak", "Look for the first error of another rank: this one only lost the connection to it."
+            return
         for signature in SIGNATURES:
             if signature.code in _INNER_OF_CAPTURE and signature.kind == "fatal" and signature.regex.search(inner):
                 found.code, found.kind = signature.code, "fatal"
@@ -150,6 +156,12 @@ def _refine(found: Finding, line: Line, nodes: int) -> None:
             found.kind = "weak"
     elif found.code in ("peer_lost", "wrong_interface") and found.kind == "weak" and nodes < 2:
         found.kind = "echo"  # one node has no peers to lose: a rank of its own, or an HTTP client, went away
+
+
+def shortened(text: str) -> str:
+    """At most some twenty words, cut between two of them."""
+    text = text.strip()
+    return (text if len(text) <= 160 else text[:160].rpartition(" ")[0] + " …").rstrip(". ")
 
 
 def _divisors(number: int) -> list[int]:
@@ -182,7 +194,7 @@ def _words(code: str, text: str, groups: dict[str, str], capability: str) -> dic
         words["fits"] = f" (with tp {sizes.group(1)}: ep {', '.join(map(str, _divisors(int(sizes.group(1)))))})"
     flag = groups.get("flag", "")
     if flag:
-        words["flag"] = f": {flag[:160].rstrip('. ')}"
+        words["flag"] = f": {shortened(flag)}"
     if groups.get("exit"):
         words["exit"] = f" (exit code {groups['exit']})"
     for name in ("lib", "tool", "path"):

@@ -65,6 +65,8 @@ _NAME_HINT = "Make the host in dist_init_addr resolvable on every node (DNS or /
 _HOST_HINT = "Set --host to an address of this node or to 0.0.0.0: the name that was given cannot be resolved here (getent hosts NAME)."
 _MOUNT_HINT = "Mount the file system of the model again (findmnt, the NFS server), then start the unit."
 _MODULE_HINT = "The Python of the unit lacks this module: install that SGLang version in the virtual environment that ExecStart= names."
+_OTHER_RANK_HINT = "Look at the rank that did not come: its own first error, its disk or mount; when it is only slow, raise dist_timeout."
+_ALL_REDUCE_HINT = "Set disable_custom_all_reduce: these cards do not reach each other's memory (nvidia-smi topo -p2p r)."
 _LOW_PORT_HINT = "Ports below 1024 need AmbientCapabilities=CAP_NET_BIND_SERVICE in the unit; better choose a port from 1024 on."
 _BUS_HINT = "Give /dev/shm more room (a bus error in shared memory means that it is full), then look at the core dump (coredumpctl)."
 _DUMP_HINT = "Read the core dump (coredumpctl), the stacks above the line and the kernel log (Xid, segfault)."
@@ -74,7 +76,21 @@ _CUDA_ERROR_HINT = (
 )
 _CUDA_HINT = "Install wheels and libraries of one CUDA major version in a fresh virtual environment; never upgrade single wheels in place."
 
+CARD = (
+    _sign(
+        "attention_backend",
+        "unsupported architecture",
+        r"(?:fmha|mla|attention|trtllm|flash)\w*.{0,200}: unsupported architecture",
+    ),
+    _sign("no_kernel_for_arch", "unsupported architecture", r"\.(?:hpp|cuh?|h|cpp)\b.{0,60}: unsupported architecture"),
+)
+
 SIZES = (
+    _sign(
+        "bad_sizes",
+        ("tensor parallel size", "quantized weight shape"),
+        r"not aligned with the quantized weight shape|too large tensor parallel size",
+    ),
     _sign(
         "bad_flags",
         " error: ",
@@ -129,7 +145,8 @@ MODEL = (
         "unsupported_model",
         ("architecture", "not recognize", "unrecognized model", "model type"),
         r"model architectures? .{0,200}(?:(?:is|are) not supported|failed to be inspected)|does not recognize this architecture"
-        r"|unrecognized model in |unsupported (?:model )?architecture|unrecognized configuration class|model type \S+ (?:is )?not supported",
+        r"|unrecognized model in |unsupported (?:model )?architecture(?! .{0,60}(?:GPU|device|sm_))"
+        r"|unrecognized configuration class|model type \S+ (?:is )?not supported",
     ),
     _sign(
         "remote_code",
@@ -327,7 +344,10 @@ MEMORY = (
     ),
     _sign("no_kernel_for_arch", "compatible with the current pytorch", r"sm_\d+a? is not compatible with the current PyTorch", "weak"),
     _sign(
-        "graph_capture_oom", "graph", r"captur\w* (?:\w+ ){0,3}graphs? failed.{0,40}(?:(?<!shared )memory|MemoryAllocation|ALLOC_FAILED)", proof=True
+        "graph_capture_oom",
+        "graph",
+        r"captur\w* (?:\w+ ){0,3}graphs? failed.{0,40}(?:(?<!shared )(?<!illegal )memory|MemoryAllocation|ALLOC_FAILED)",
+        proof=True,
     ),
     _sign(
         "graph_capture_failed",
@@ -338,8 +358,9 @@ MEMORY = (
     ),
     _sign(
         "cuda_oom",
-        ("out of memory", "outofmemory", "memoryallocation", "alloc_failed", "out_of_memory"),
-        r"(?:torch\.|c10::)?(?:cuda\.)?OutOfMemoryError|(?:CUDA|HIP)(?: error:| driver error:)? out of memory|cudaErrorMemoryAllocation"
+        ("out of memory", "outofmemory", "memoryallocation", "alloc_failed", "out_of_memory", "curesult error"),
+        r"CUresult error +result=2 "
+        r"|(?:torch\.|c10::)?(?:cuda\.)?OutOfMemoryError|(?:CUDA|HIP)(?: error:| driver error:)? out of memory|cudaErrorMemoryAllocation"
         r"|CU(?:BLAS|DNN|SOLVER)_STATUS_ALLOC_FAILED|CUDA_ERROR_OUT_OF_MEMORY"
         r"|(?:\bcu(?:da|mem)\w*|\bhip\w*|\btriton)\b.{0,40}(?:error|fail\w*)\b.{0,160}\bout of memory\b",
     ),
@@ -495,7 +516,7 @@ GPU = (
     _sign(
         "jit_tool_missing",
         ("nvcc", "ninja", "cuda_home", "compiler", "no such file", "not found", "triton_ptxas"),
-        r"could not find (?P<tool>nvcc)|CUDA_HOME environment variable is not set"
+        r"could not find (?P<tool>nvcc)|CUDA_HOME environment variable is not set|assert .{0,20}(?:cuda_home|nvcc)\w* is not None"
         r"|No such file or directory: '?(?P<tool2>(?:[^\s']*/)?(?:nvcc|ninja|ptxas|gcc|g\+\+|c\+\+|cc|clang|cuobjdump|nvdisasm))'?(?:$"
         r"|[\s'])"
         r"|failed to find C compiler|(?P<tool3>ninja) is required to load|(?P<tool4>nvcc|ninja|gcc|g\+\+|ptxas): (?:command )?not found"
@@ -521,9 +542,9 @@ GPU = (
     ),
     _sign(
         "jit_failed",
-        ("ninja", "calledprocesserror", "error compiling", "error building extension", "compilation failed", "kernel_runtime"),
+        ("ninja", "calledprocesserror", "passmanager", "error compiling", "error building extension", "compilation failed", "kernel_runtime"),
         r"ninja: build stopped|ninja build failed|CalledProcessError: .{0,200}(?:ninja|nvcc|gcc|g\+\+|ptxas)|error (?:compiling"
-        r"|building extension)|(?:kernel|jit) compilation failed|kernel_runtime\.hpp",
+        r"|building extension)|(?:kernel|jit) compilation failed|PassManager::run failed|kernel_runtime\.hpp",
         "wrapper",
         yields_to=_JIT,
     ),
@@ -630,6 +651,8 @@ NETWORK = (
         r"DistBackendError|NCCL error|nccl(?:SystemError|InternalError|UnhandledCudaError|InvalidUsage|InvalidArgument)|NCCL communicator was aborted",
         yields_to=_NCCL_SAYS,
     ),
+    _sign("nccl_error", "peer access", r"peer access is not supported", hint=_ALL_REDUCE_HINT),
+    _sign("nccl_error", ("ibv_", "nvshmem"), r"\bibv_\w+ failed|nvshmem .{0,40}(?:failed|error)|nvshmem setup", "weak"),
     _sign("nccl_error", "nccl warn", r"NCCL WARN(?!.{0,80}(?:plugin|libnccl-net|libnccl-tuner|libnccl-env|libibverbs))", "weak"),
     _sign(
         "peer_lost",
@@ -657,10 +680,22 @@ SERVER = (
     _sign(
         "scheduler_crashed",
         ("device-side assert", "illegal memory", "launch failure", "misaligned", "illegal instruction"),
-        r"CUDA error: (?:device-side assert|an illegal (?:memory|instruction)|unspecified launch failure|misaligned address)"
-        r"|illegal memory access was encountered",
+        r"^(?!.*captur\w* (?:\w+ ){0,3}graphs? failed).*"
+        r"(?:CUDA error: (?:device-side assert|an illegal (?:memory|instruction)|unspecified launch failure|misaligned address)"
+        r"|illegal memory access was encountered)",
         hint=_CUDA_ERROR_HINT,
     ),
+    _sign("scheduler_crashed", ("is dead", "exit code"), r"rank \d+ scheduler is dead|^Exit code: ?(?P<exit>-\d+)$", "doom", True),
+    _sign("exited", "eoferror", r"^EOFError:?$", "echo"),  # the pipe from a process that is gone
+    _sign(
+        "scheduler_crashed",
+        "finish loading",
+        r"other ranks that didn't finish loading",
+        "weak",
+        hint=_OTHER_RANK_HINT,
+    ),
+    _sign("", "monitoredbarrier", r"reached monitoredBarrier, but", "echo"),
+    _sign("warmup_failed", "warmup failed", r"server warmup failed; aborting", proof=True),
     _sign(
         "scheduler_crashed",
         "bus error",
@@ -723,7 +758,7 @@ NODE = (
     ),
 )
 
-SIGNATURES: tuple[Signature, ...] = (*DISK, *SIZES, *SERVER, *MEMORY, *GPU, *MODEL, *NETWORK, *NODE, *RULES)
+SIGNATURES: tuple[Signature, ...] = (*DISK, *CARD, *SIZES, *SERVER, *MEMORY, *GPU, *MODEL, *NETWORK, *NODE, *RULES)
 
 # Lines that hold words of the signatures and mean no harm.
 NOISE = re.compile(
@@ -749,6 +784,7 @@ TRIGGERS = (
     "architecture", "not available", "undefined", "kernel image", "segfault", "[-h]", "using", "compiler", "driver", "is not", "does not",
     "must", "should", "reset", "initialized", "offline", "segmentation", "ptx", "apability", "authorized", "forbidden", "quota",
     "read-only", "permitted", "unreachable", "interface", "ninja", "nvcc", "ecc", "require", "awaiting", "expired", "restricted",
-    "unsupported", "unrecognized", "broken", "no route", "stuck", "busy", "invalid", "enospc", "no address", "no module", "stale", "traps",
+    "unsupported", "unrecognized", "broken", "no route", "stuck", "busy", "invalid", "enospc", "no address",
+    "no module", "stale", "traps", "dead", "exit code", "result=", "aligned",
 )
 # fmt: on

@@ -11,20 +11,31 @@ from typing import Any, Iterable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._kernel_log import FOREIGN, NAMESAKE, OURS
 from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, shape, split
-from ansible_collections.gpuops.sglang.plugins.module_utils._matching import GENERIC, LONGEST, STRENGTH, Context, Finding, Line, finding, match
+from ansible_collections.gpuops.sglang.plugins.module_utils._matching import (
+    GENERIC,
+    LONGEST,
+    STRENGTH,
+    Context,
+    Finding,
+    Line,
+    finding,
+    match,
+    shortened,
+)
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 from ansible_collections.gpuops.sglang.plugins.module_utils._signature_table import NOISE, TRIGGERS, WORTH_TELLING
 from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import Traceback, Tracebacks, is_exception
 
 _FINDINGS_KEPT = 400
 _WARNINGS_KEPT = 20
+_STRAY_CLIENT = re.compile(r"(?:ConnectionReset|BrokenPipe|ConnectionAborted|CancelledError|ClientDisconnect)")
 _OUTLIVED = 3.0  # seconds after which a line that is no exception was only a warning, when another one ends the server
 _OUTLIVED_EXCEPTION = 10.0
 _SAYS_MORE = 6  # lines after an error in which its own text may name it better
 _GOES_ON = 3  # lines after an exception in which its own text may name the exception inside it
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
 _PROXY = re.compile(
-    r"Response \[(?:30[12378]|403|407|511)\]|Response \[50[234]\].{0,300}<(?:html|!doctype)|proxy|squid|tunnel connection failed", re.IGNORECASE
+    r"Response \[(?:30[12378]|403|407|502|504|511)\]|Response \[503\].{0,300}<(?:html|!doctype)|proxy|squid|tunnel connection failed", re.IGNORECASE
 )
 # Codes that a failed first request of the server itself may look like; the true cause then is the request.
 _LOOKS_LIKE_WARMUP = ("http_proxy", "hub_unreachable", "model_auth_denied", "model_auth_missing", "model_not_found", "no_permission")
@@ -58,8 +69,7 @@ class Diagnosis:
         candidates = [item for item in self.findings if run is None or run in item.runs]
         if not candidates:
             return None
-        # A traceback whose exception has not come says less than a line that names a cause.
-        chosen = min(candidates, key=lambda item: (STRENGTH["plain" if item.pending else item.kind], item.order))
+        chosen = min(candidates, key=_surest)
         if chosen.strong and not chosen.proof:
             chosen = next((item for item in sorted(candidates, key=lambda item: item.order) if _outlived(chosen, item)), chosen)
         if chosen.code in _FOR_WANT_OF_A_DRIVER:
@@ -190,7 +200,8 @@ class Diagnosis:
     def _conclude(self, traceback: Traceback, line: Line) -> None:
         """The line of a traceback's exception has come."""
         if traceback.head == "harmless":
-            self.warn(line.text)
+            if not _STRAY_CLIENT.match(line.body):
+                self.warn(line.text)
             return
         proven = traceback.head in ("scheduler", "warmup")
         line = replace(line, rank=traceback.rank or line.rank)
@@ -201,9 +212,11 @@ class Diagnosis:
         if traceback.head == "warmup" and (found is None or found.kind in ("weak", "wrapper", "echo") or found.code in _LOOKS_LIKE_WARMUP):
             found = finding("http_proxy" if _PROXY.search(line.text) else "warmup_failed", line)
         elif found is None:
-            found = self._unknown(line, proven)
+            found = self._unknown(line, proven or bool(traceback.asserted) and not traceback.of_arguments)
+            if not proven and found.code == "scheduler_crashed":
+                found.code, found.kind = "exited", "plain"
         elif found.kind in ("echo", "doom"):
-            found.code, found.kind = "scheduler_crashed", "hearsay"
+            found.code, found.kind = "scheduler_crashed", "hearsay" if found.kind == "echo" else "weak"
         found.order = traceback.order
         found.time_us = traceback.time_us or found.time_us
         found.proof = found.proof or proven
@@ -228,7 +241,7 @@ class Diagnosis:
         of_arguments = kind == "AssertionError" or kind in _ARGUMENT_ERRORS and _NAMES_AN_ARGUMENT.search(message)
         if of_arguments and line.context.phase == "process" and not line.rank:
             found = finding("bad_flags", line, "plain")
-            found.words["flag"] = f": {message.strip()[:160].rstrip('. ')}"
+            found.words["flag"] = f": {shortened(message)}"
             return found
         return finding("exited", line, "plain")
 
@@ -299,6 +312,11 @@ class Diagnosis:
         vars(self).update(state)
 
 
+def _surest(item: Finding) -> tuple[int, bool, int]:
+    """A traceback whose exception has not come says less than a line that names a cause; of weak lines the one with the exit code says more."""
+    return STRENGTH["plain" if item.pending else item.kind], item.kind == "weak" and not item.words.get("exit"), item.order
+
+
 def _outlived(early: Finding, late: Finding) -> bool:
     """Did the server go on after the early line, until the late one ended it?"""
     if early.kind == "evidence" or not (late.strong and (late.proof or late.shaped)) or late.order < early.order:
@@ -326,7 +344,7 @@ def _outer_is_better(inner: Finding, outer: Finding) -> bool:
     """Of two exceptions in a chain the inner one is the cause, unless the outer one says more."""
     if outer.code in ("graph_capture_oom", "graph_capture_failed"):
         return inner.code in ("cuda_oom", "bad_flags", *GENERIC) or inner.kind == "weak"
-    if inner.code == "exited" and outer.code == "scheduler_crashed" and outer.proof:
+    if (inner.code == "exited" or inner.kind == "hearsay") and outer.code == "scheduler_crashed" and outer.proof and outer.kind != "hearsay":
         return True  # the pipe to a dead rank ends with an EOFError; the exception around it says which rank, and how
     known = outer.strong and outer.code not in GENERIC
     return known and (inner.code in GENERIC or not inner.strong)
