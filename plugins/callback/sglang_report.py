@@ -51,7 +51,9 @@ options:
       - section: callback_sglang_report
         key: previous_report
   goal:
-    description: What the winner is chosen for; all goals are shown, this one is marked.
+    description:
+      - What the winner is chosen for; all goals are shown, this one is marked.
+      - Where it is not set, the report of a campaign marks the goal the campaign decided for.
     type: str
     choices: [throughput, latency, slo, balanced]
     default: throughput
@@ -160,11 +162,16 @@ class CallbackModule(CallbackBase):
         if not rows:
             return
         generated = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-        report = tables.build(rows, generated, self.get_option("goal"))
+        report = tables.build(rows, generated, self._goal())
         report.notes += self._collector.notes()
         self._compare(report)
         self._print(report)
         self._write(report)
+
+    def _goal(self):
+        """The option where somebody set it, else what the campaign decided for."""
+        chosen, origin = self.get_option_and_origin("goal")
+        return (self._collector.goal() if origin == "default" else "") or chosen
 
     def _compare(self, report):
         path = self.get_option("previous_report")

@@ -35,7 +35,7 @@ options:
     description: The campaign that was kept on the node, if any.
     type: dict
   previous:
-    description: What served before the campaign began.
+    description: What serves now, before the campaign begins. One that is taken up keeps its own, unless it was over.
     type: dict
     default: {}
   id:
@@ -82,7 +82,7 @@ from ansible_collections.gpuops.sglang.plugins.plugin_utils import _campaign
 
 def campaign_legs(strategies, asked, *, id, seed=None, repeat_first=True, kept=None, previous=None, retry_failed=False):
     """A campaign that begins, or the kept one."""
-    asked = {**asked, "strategies": list(strategies), "seed": seed, "repeat_first": bool(repeat_first)}
+    asked = _campaign.plain({**asked, "strategies": list(strategies), "seed": seed, "repeat_first": bool(repeat_first)})
     wanted = {
         "id": str(id),
         "asked": asked,

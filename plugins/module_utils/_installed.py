@@ -17,6 +17,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._flags import parse_
 from ansible_collections.gpuops.sglang.plugins.module_utils._unit import Commands
 
 FLAGS_FILE = ".gpuops-flags.json"
+REQUIREMENTS_FILE = ".gpuops-requirements"
 _HELP_TIMEOUT = 240  # seconds; the real server imports for 20 of them on an idle machine
 _PASSED_ON = ("PATH", "CUDA_HOME", "LD_LIBRARY_PATH")
 _FEWEST = 20  # a help text with fewer flags is not the server's
@@ -68,6 +69,15 @@ def _stamp(installed: Installed) -> list[Any]:
         return [installed.version, os.stat(os.path.join(installed.dist_info, "RECORD")).st_mtime_ns]
     except OSError:
         return [installed.version, 0]
+
+
+def requirements(installed: Installed) -> str:
+    """Hash of what the role asked for beside SGLang when it installed this, "" when that was nothing."""
+    try:
+        with open(os.path.join(installed.venv, REQUIREMENTS_FILE), encoding="ascii") as handle:
+            return handle.read(128).strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def kept_flags(installed: Installed) -> dict[str, tuple] | None:

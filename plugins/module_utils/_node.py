@@ -5,18 +5,22 @@
 
 from __future__ import annotations
 
+import grp
 import hashlib
+import importlib.util
 import json
 import os
 import pwd
 import re
 import stat
-from typing import Any
+import sys
+from typing import Any, Iterable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils import _gpu, _installed, _model_files, _preflight, _sockets, _unit
-from ansible_collections.gpuops.sglang.plugins.module_utils._running import UnitLook, flags_of, started_at
+from ansible_collections.gpuops.sglang.plugins.module_utils._running import UnitLook, claim, disk_differs, flags_of, started_at
 
 STATE_FOLDER = "/var/lib/gpuops-sglang"
+WRITTEN_HERE = b"\n# Written by Ansible (gpuops.sglang).\n"
 _SHOW = (
     "Id", "LoadState", "ActiveState", "SubState", "MainPID", "InvocationID", "UnitFileState", "NeedDaemonReload", "DropInPaths", "FragmentPath",
     "ControlGroup", "ExecMainStartTimestamp", "EnvironmentFiles", "LoadCredential", "ExecStart", "Environment",
@@ -155,6 +159,14 @@ def user_exists(name: str) -> bool:
     return True
 
 
+def group_exists(name: str) -> bool:
+    try:
+        grp.getgrnam(name)
+    except KeyError:
+        return False
+    return True
+
+
 def compare_files(digests: dict[str, Any]) -> dict[str, dict[str, bool]]:
     """Which of these files are there, and which are what they should be; an empty digest means that it should not be there."""
     return {str(path): _compare(str(path), str(digest or "")) for path, digest in digests.items()}
@@ -164,14 +176,30 @@ def _compare(path: str, digest: str) -> dict[str, bool]:
     try:
         found = os.stat(path)
         with open(path, "rb") as handle:
-            content = hashlib.sha256(handle.read()).hexdigest()
+            content = handle.read()
     except FileNotFoundError:
-        return {"exists": False, "same": not digest}
+        return {"exists": False, "same": not digest, "foreign": False}
     except OSError:
-        return {"exists": True, "same": False}
+        return {"exists": True, "same": False, "foreign": True}
     mode = 0o644 if path.endswith((".service", ".conf")) else 0o600
     owned = found.st_uid == 0 and found.st_gid == 0 and stat.S_IMODE(found.st_mode) == mode
-    return {"exists": True, "same": bool(digest) and content == digest and owned}
+    same = bool(digest) and hashlib.sha256(content).hexdigest() == digest and owned
+    return {"exists": True, "same": same, "foreign": path.endswith(".service") and WRITTEN_HERE not in content}
+
+
+def copies(paths: Iterable[str], unit: UnitLook | None, folder: str = STATE_FOLDER) -> dict[str, Any]:
+    """What an earlier run kept of these files and never dropped, and whether the server that serves now came after it."""
+    names = [os.path.join(folder, "previous", os.path.basename(path)) for path in paths]
+    found = [name for name in names if os.path.exists(name)]
+    return {"files": found, "outdated": bool(found) and unit is not None and serves(unit)}
+
+
+def serves(unit: UnitLook) -> bool:
+    """Whether its own process listens, and was started from the files as they are now."""
+    if unit.active_state != "active" or disk_differs(unit):
+        return False
+    table = _sockets.SocketTable("", claim(unit).port)
+    return any(table.owner(entry.inode, unit.pids) in unit.pids for entry in table.listening())
 
 
 def facts(commands: _unit.Commands, plan: dict[str, Any] | None, runtime: dict[str, str], dry: bool) -> tuple[_preflight.Facts, _installed.Installed]:
@@ -181,7 +209,10 @@ def facts(commands: _unit.Commands, plan: dict[str, Any] | None, runtime: dict[s
     installed = _installed.look(root, version)
     seen = _preflight.Facts(installed_version=installed.version, broken=installed.broken, dry=dry)
     seen.user = runtime.get("user") or "sglang"
-    seen.user_exists = user_exists(seen.user)
+    seen.user_exists, seen.group_exists = user_exists(seen.user), group_exists(seen.user)
+    seen.requirements = _installed.requirements(installed)
+    seen.lacking = "" if importlib.util.find_spec("requests") else sys.executable
+    seen.packages_reach = sys.prefix == "/usr"
     if plan is None or plan.get("device", "cuda") == "cuda":
         seen.gpus, seen.driver = _gpu.gather(commands)
     if plan is None:

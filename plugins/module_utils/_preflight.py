@@ -30,6 +30,10 @@ class Facts:
     flags_unread: str = ""  # why it did not list them
     user: str = ""
     user_exists: bool = True
+    group_exists: bool = True  # one of the user's name
+    requirements: str = ""  # hash of what was installed beside SGLang
+    lacking: str = ""  # the interpreter that the modules run under, when it has no requests
+    packages_reach: bool = True  # whether it is the one that packages of the distribution install for
     gpus: list[dict[str, Any]] = field(default_factory=list)
     driver: Cause | None = None
     cuda_major: int | None = None
@@ -70,7 +74,8 @@ def conflicts(plan: dict[str, Any], facts: Facts) -> list[dict[str, Any]]:
         shares = _shares(plan, its, facts)
         if unit.busy and shares:
             found.append({
-                "unit": unit.name, "deployment": unit.deployment, "gpus": its.gpus, "port": its.port, "served_model_name": its.model, "shares": shares,
+                "unit": unit.name, "deployment": unit.deployment, "gpus": its.gpus, "host": its.host, "port": its.port,
+                "served_model_name": its.model, "shares": shares,
             })
     return found
 
@@ -110,6 +115,12 @@ def check_runtime(facts: Facts) -> Findings:
     findings = Findings()
     if facts.broken:
         findings.add("unit_exec", "warning", f"The virtual environment {facts.broken}.", "It is made anew when this version is installed.")
+    if not facts.user_exists:
+        findings.add("user_missing", "note", f"There is no user {facts.user}.")
+    if not facts.group_exists:
+        findings.add("group_missing", "note", f"There is no group {facts.user}.")
+    if facts.requirements:
+        findings.add("requirements", "note", facts.requirements, "What stands here is the hash of the requirements that were installed beside SGLang.")
     if facts.driver is not None:
         findings.add(facts.driver.code, "note", facts.driver.summary, facts.driver.hint)
     return findings
@@ -174,6 +185,10 @@ def _check_runtime(findings: Findings, plan: dict[str, Any], facts: Facts) -> No
         findings.add("unit_exec", level, summary, "Install the version that is planned (role sglang_runtime).")
     if facts.user and not facts.user_exists:
         findings.add("unit_exec", level, f"The user {facts.user} does not exist.", "The role sglang_runtime makes it.")
+    if facts.lacking:
+        hint = "Install python3-requests for it, or set ansible_python_interpreter to one that has it."
+        summary = f"{facts.lacking} runs the modules on this node and has no requests, so the server could not be asked whether it serves."
+        findings.add("no_requests", "warning" if facts.dry and facts.packages_reach else "error", summary, hint)
     if facts.flags_unread and facts.installed_version:
         summary = f"{plan['python']} -m sglang.launch_server --help failed: {facts.flags_unread}"
         findings.add("missing_cuda_lib" if "cannot open shared object file" in summary else "unit_exec", "warning", summary)

@@ -77,6 +77,7 @@ class Claim:
     """What one deployment takes of a node."""
 
     gpus: Any  # "all", or indexes and UUIDs as text; an empty list for a server on the CPU
+    host: str
     port: int
     ports: dict[str, Any] | None  # None when they cannot be told
     model: str
@@ -95,7 +96,8 @@ def claim(unit: UnitLook) -> Claim:
     gpus: Any = "all" if visible is None else [one.strip() for one in visible.split(",") if one.strip()]
     if _last(flags, "device") not in ("", "cuda"):
         gpus = []
-    return Claim(gpus, int(port) if port.isdigit() else 0, ports, _last(flags, "served-model-name") or _last(flags, "model-path"))
+    number = int(port) if port.isdigit() else 0
+    return Claim(gpus, _last(flags, "host") or "127.0.0.1", number, ports, _last(flags, "served-model-name") or _last(flags, "model-path"))
 
 
 def share_gpus(one: Any, other: Any, gpus: list[dict[str, Any]]) -> bool:
@@ -141,7 +143,7 @@ def differs(unit: UnitLook, plan: dict[str, Any]) -> list[str]:
         else:
             found.append(f"--{name}: {_shown(name, has)} runs, {_shown(name, wants)} is planned")
     found += _environment_differs(unit.environment, plan["environment"]) if unit.environment_seen else []
-    return found + _disk_differs(unit)
+    return found + disk_differs(unit)
 
 
 def _environment_differs(runs: dict[str, str], planned: dict[str, str]) -> list[str]:
@@ -156,7 +158,8 @@ def _environment_differs(runs: dict[str, str], planned: dict[str, str]) -> list[
     return found
 
 
-def _disk_differs(unit: UnitLook) -> list[str]:
+def disk_differs(unit: UnitLook) -> list[str]:
+    """Every way in which the files on disk are not those that the process was started from."""
     found = []
     if unit.need_daemon_reload:
         found.append("systemd has not read the unit's files since they were changed (daemon-reload)")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from dataclasses import replace
@@ -21,6 +22,7 @@ _GPU_PAUSE = 1.0
 _LATE_LINES = 1.5  # the journal may be a moment behind the state
 _AFTER_KILL = 15.0  # seconds for killed processes to be gone
 _PORT_PATIENCE = 10.0
+_VERSION = re.compile(r"/(\d+\.\d+[^/]*)/bin$")
 
 
 class StoppingUnit:
@@ -29,7 +31,7 @@ class StoppingUnit:
     def __init__(self, unit: str, properties: dict[str, str], commands: _unit.Commands, version: str) -> None:
         state = _unit.unit_state(properties)
         self.properties = properties
-        self.seen = _stopping.StopSeen(unit=unit, before=state, now=state, version=version)
+        self.seen = _stopping.StopSeen(unit=unit, before=state, now=state, version=version or version_of(state.main_pid))
         self._commands = commands
         self._group = properties.get("ControlGroup", "")
         self._decoder = Decoder(unit)
@@ -75,6 +77,17 @@ class StoppingUnit:
     def close(self) -> None:
         if self._follower is not None:
             self._follower.close()
+
+
+def version_of(pid: int, proc: str = "/proc") -> str:
+    """The version that a process runs, as the folder of its interpreter has it; links to that folder are followed."""
+    try:
+        with open("%s/%d/cmdline" % (proc, pid), "rb") as handle:
+            interpreter = handle.read(4096).split(b"\0")[0].decode("utf-8", "replace")
+    except OSError:
+        return ""
+    match = _VERSION.search(os.path.realpath(os.path.dirname(interpreter)))
+    return match.group(1) if match else ""
 
 
 def send(pid: int, number: int) -> None:

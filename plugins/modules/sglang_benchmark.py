@@ -57,7 +57,9 @@ options:
     description: Hash of what is deployed, such as C(digest) of a launch plan; points of another digest are not taken over.
     type: str
   load_seconds:
-    description: Seconds the server took from start to ready, for the report.
+    description:
+      - Seconds the server took from start to ready, for the report.
+      - Without it, what the wait for the start of O(name) left on this host, if it did.
     type: float
   inventory_host:
     description: Name of the measured host in the result. Set to the inventory's name when called from a playbook.

@@ -13,8 +13,8 @@ short_description: Check on the node whether a launch can work
 description:
   - Looks at the node once and tells everything that has to be known before a deployment is written and switched to.
   - With O(plan), checks flags against those of the installed server, sizes against GPUs and model, that GPUs and ports are free or
-    held by units that make room, that the model is there, whole and readable; and compares the process that runs with the plan and
-    with the files on disk.
+    held by units that make room, that the model is there, whole and readable, and that the interpreter of the modules can ask a server later;
+    and compares the process that runs with the plan and with the files on disk.
   - Fails when the launch cannot work, with the first cause; what was found is returned all the same.
   - Changes nothing. Outside of check mode the flags that the installed server lists are kept in its virtual environment, in
     C(.gpuops-flags.json), since asking takes 20 seconds.
@@ -110,8 +110,8 @@ running:
   returned: with a plan
   type: dict
 conflicts:
-  description: Units with a process that share GPUs or the port with the plan, each with C(unit), C(deployment), C(gpus), C(port),
-    C(served_model_name) and C(shares).
+  description: Units with a process that share GPUs or the port with the plan, each with C(unit), C(deployment), C(gpus), C(host),
+    C(port), C(served_model_name) and C(shares).
   returned: with a plan
   type: list
   elements: dict
@@ -129,7 +129,13 @@ model:
   returned: with a plan
   type: dict
 files:
-  description: By path, whether the file C(exists) and is the C(same).
+  description: By path, whether the file C(exists), is the C(same), and, for a unit, was written by somebody else (C(foreign)).
+  returned: with a plan
+  type: dict
+copies:
+  description:
+    - Copies of O(files) that an earlier run kept for putting back and never dropped, in C(files).
+    - C(outdated) when the unit serves from files written after them, so that they are not what a failure should come back to.
   returned: with a plan
   type: dict
 known_good:
@@ -214,6 +220,7 @@ def _about_plan(plan: dict[str, Any], facts: _preflight.Facts, files: dict[str, 
         "port": {"free": listener is None, **(listener or {"pid": 0, "name": "", "unit": ""})},
         "model": _model(facts),
         "files": _node.compare_files(files),
+        "copies": _node.copies(files, facts.unit),
         "known_good": known_good,
         "previous": _previous(known_good, [conflict["unit"] for conflict in conflicts] + replaces + [plan["unit"]]),
         "serving": plan["deployment"] if own_serves else (on_gpus or [""])[0],
@@ -224,6 +231,12 @@ def _about_plan(plan: dict[str, Any], facts: _preflight.Facts, files: dict[str, 
 def _will_start(about_plan: dict[str, Any]) -> bool:
     """Whether a deployment would start the server, as it does unless the planned one runs from the files that are wanted."""
     return not about_plan["running"]["matches"] or not all(entry["same"] for entry in about_plan["files"].values())
+
+
+def _plan_warnings(plan: dict[str, Any] | None, findings: _preflight.Findings) -> list[str]:
+    """What the filter found worth knowing; a filter has no way to say it, and the node may have said the same."""
+    found = " ".join(item["summary"] for item in findings.items)
+    return [text for text in (plan or {}).get("warnings") or [] if text not in found]
 
 
 def main() -> None:
@@ -261,6 +274,8 @@ def main() -> None:
     for item in findings.items:
         if item["level"] == "warning":
             module.warn(item["summary"])
+    for text in _plan_warnings(plan, findings):
+        module.warn(f"{plan['unit']}: {text}.")
     if cause:
         module.fail_json(msg=f"{cause['code']}: {cause['summary']} {cause['hint']}".rstrip(), **result)
     module.exit_json(**result)

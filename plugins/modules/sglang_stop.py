@@ -38,7 +38,9 @@ options:
       - Without it, the unit's own C(TimeoutStopSec) and half a minute for systemd to kill it.
     type: float
   version:
-    description: Version of SGLang the units run. Up to 0.5.18 the server kills itself after a clean drain, which is no fault then.
+    description:
+      - Version of SGLang the units run. Up to 0.5.18 the server kills itself after a clean drain, which is no fault then.
+      - Without it, each unit's own, where the folder of its interpreter is named for the version as the role sglang_runtime does.
     type: str
   ports:
     description: Ports that nobody may listen on afterwards.

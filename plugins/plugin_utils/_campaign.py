@@ -35,7 +35,28 @@ def resume(kept: Any, wanted: dict[str, Any], retry_failed: bool = False) -> dic
     if kept.get("finished") and not (retry_failed and to_do):
         return wanted
     fresh = {leg["leg"]: leg for leg in wanted["legs"]}
-    return {**kept, "finished": False, "legs": [fresh[leg["leg"]] if leg in to_do else leg for leg in kept["legs"]]}
+    # Since it was over, something else may have been deployed, which is what has to come back this time.
+    previous = wanted["previous"] if kept.get("finished") else kept.get("previous") or {}
+    return {**kept, "finished": False, "previous": previous, "legs": [fresh[leg["leg"]] if leg in to_do else leg for leg in kept["legs"]]}
+
+
+def plain(value: Any) -> Any:
+    """The value as it will be when it was written as JSON and read again, so that both can be compared."""
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def returning(records: list[dict[str, Any]], serving: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of the recorded deployments that share neither port nor GPUs with another one that serves."""
+    found = []
+    for record in records:
+        others = [other for other in serving if other["unit"] != record["unit"]]
+        if not any(other["port"] == record["port"] or set(other["gpus"]) & set(record["gpus"]) for other in others):
+            found.append(record)
+    return found
 
 
 def finished_leg(leg: dict[str, Any], deployment: str, results: list[Any], loads: str = "", benchmark: Any = None) -> dict[str, Any]:

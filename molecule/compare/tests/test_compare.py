@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from nodes import ask, assert_serves, prop
+from nodes import after, answer, argv, ask, assert_rests, assert_serves, known_good, main_pid, prop
 
 EP8 = "sglang-k26-ep8.service"
 CAMPAIGN = "/var/lib/gpuops-sglang/campaigns/k26.json"
@@ -23,6 +23,7 @@ SWEEP = {
     "sglang_benchmark_heartbeat": 2,
     "sglang_server_strategies": {
         "half": {"base": "ep8", "summary": "Half of the cards.", "flags": {"tp-size": 4, "ep-size": 4}, "gpus": [0, 1, 2, 3]},
+        "quarter": {"base": "ep8", "summary": "Two of the cards.", "flags": {"tp-size": 2, "ep-size": 2}, "gpus": [4, 5]},
         "sick": {"base": "half", "summary": "Cannot start.", "environment": {"MOCK_SGLANG_FAULT": "cuda_oom"}},
     },
 }
@@ -110,3 +111,72 @@ def test_a_server_that_restarts_is_unstable_and_what_served_before_comes_back(ho
     row = rows(report())["half"]
     assert (row["status"], row["cause"]["code"], [point["valid"] for point in row["points"]]) == ("unstable", "server_restarted", [True, False])
     assert_serves(host, EP8)
+
+
+LEFT, QUARTER = "sglang-left-half.service", "sglang-k26-quarter.service"
+
+
+@pytest.fixture(scope="module")
+def neighbours(host, plays):
+    """Two deployments side by side, one of another name and with a key; what is recorded of them."""
+    plays.run("stop.yml").succeeded()
+    strategies = {"sglang_server_strategies": SWEEP["sglang_server_strategies"]}
+    left = {"sglang_server_strategy": "half", "sglang_server_name": "left", "sglang_server_port": 30101, "sglang_server_api_key": "k-left"}
+    plays.run("deploy.yml", **strategies, **left).succeeded()
+    plays.run("deploy.yml", **strategies, sglang_server_strategy="quarter").succeeded()
+    return known_good(host)
+
+
+def assert_side_by_side(host, before: dict) -> None:
+    assert_serves(host, QUARTER)
+    assert host.service(LEFT).is_running and host.service(LEFT).is_enabled
+    assert answer(host, "/v1/models", 30101, "k-left")[0] == 200
+    assert known_good(host) == before and sorted(before) == ["k26-quarter", "left-half"]
+
+
+def test_all_that_had_to_make_room_comes_back(host, plays, neighbours):
+    asked = {**SWEEP, "sglang_compare_strategies": ["ep8"], "sglang_compare_finally": "previous"}
+    plays.run("compare.yml", **asked).succeeded()
+    assert legs(host) == [("ep8", "measured")]
+    assert_rests(host, EP8)
+    assert_side_by_side(host, neighbours)
+
+
+def test_what_served_before_and_is_a_leg_is_left_alone_and_several_clients_can_measure_it(host, plays, node, neighbours, tmp_path):
+    pid = main_pid(host, QUARTER)
+    clients = {"sglang_benchmark_from": "clients", "sglang_benchmark_clients": [node], "sglang_benchmark_start_delay": 6}
+    clients["sglang_benchmark_host"] = "127.0.0.1"
+    words = ["sglang_compare_strategies=quarter", "sglang_compare_goal=latency", "sglang_benchmark_num_prompts=0", "sglang_compare_finally=previous"]
+    words += ["sglang_runtime_current=false", "sglang_runtime_wheelhouse_on_node=false"]
+    plays.run("compare.yml", *(part for word in words for part in ("-e", word)), **SWEEP, **clients).succeeded()
+    assert legs(host) == [("quarter", "measured")]
+    assert main_pid(host, QUARTER) == pid
+    assert_side_by_side(host, neighbours)
+    assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["goal"] == "latency"
+    checked = plays.run("benchmark.yml", "--check", sglang_server_strategy="quarter", **SWEEP, **clients).succeeded()
+    assert "Check from each client" in checked.words
+
+
+def test_a_strategy_for_all_legs_is_refused(host, plays, neighbours):
+    kept = host.file(CAMPAIGN).content_string
+    plays.run("compare.yml", **SWEEP, sglang_server_strategy="ep8").failed_with("sglang_server_strategy cannot be given with -e")
+    assert host.file(CAMPAIGN).content_string == kept
+    assert_side_by_side(host, neighbours)
+
+
+def test_what_a_leg_wrote_anew_comes_back_as_far_as_it_was_recorded(host, plays, neighbours):
+    more = {"sglang_server_flags": {"max-running-requests": 32}, "sglang_benchmark_concurrency": [1]}
+    asked = {**SWEEP, **more, "sglang_compare_strategies": ["quarter"], "sglang_compare_finally": "previous"}
+    plays.run("compare.yml", **asked).succeeded()
+    assert after(argv(host, QUARTER), "--max-running-requests") == "32"
+    now = known_good(host)
+    assert now["k26-quarter"].pop("digest") != neighbours["k26-quarter"]["digest"]
+    assert_side_by_side(host, {**known_good(host), "left-half": neighbours["left-half"]})
+    assert now["k26-quarter"] == {key: value for key, value in neighbours["k26-quarter"].items() if key != "digest"}
+
+
+def test_a_benchmark_alone_knows_how_long_the_start_took(plays, report):
+    strategies = {"sglang_server_strategies": SWEEP["sglang_server_strategies"], "sglang_server_strategy": "quarter"}
+    plays.run("deploy.yml", **strategies, sglang_server_flags={"max-running-requests": 16}).succeeded()
+    plays.run("benchmark.yml", "-e", "sglang_benchmark_num_prompts=0", "-e", "sglang_server_strategy=quarter", **SWEEP).succeeded()
+    assert rows(report())["quarter"]["load_s"] > 0

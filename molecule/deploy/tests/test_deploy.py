@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
 from nodes import after, argv, assert_rests, assert_serves, environ, known_good, main_pid, prop
@@ -54,6 +57,31 @@ def test_rerun_touches_nothing(host, plays, node):
     before = main_pid(host, "sglang-k26-ep8")
     assert plays.run("deploy_ep8.yml").succeeded().changed(node) == 0
     assert main_pid(host, "sglang-k26-ep8") == before
+
+
+def test_an_account_that_is_there_keeps_its_shell(host, plays, node):
+    host.check_output("usermod --shell /bin/bash sglang")
+    assert plays.run("deploy_ep8.yml").succeeded().changed(node) == 0
+    assert host.user("sglang").shell == "/bin/bash"
+    host.check_output("usermod --shell /usr/sbin/nologin sglang")
+
+
+def test_a_download_that_fails_leaves_the_installation(host, plays, tmp_path):
+    venv, info = "/opt/sglang/0.5.23+standin", "sglang-0.5.23+standin.dist-info"
+    package = host.check_output(f"ls -d {venv}/lib/python3*/site-packages")
+    host.check_output(f"mv {package}/{info} {package}/kept && touch {venv}/mine")
+    (tmp_path / "no-wheel").touch()
+    before = main_pid(host, "sglang-k26-ep8")
+    plays.run("deploy_ep8.yml", sglang_runtime_wheelhouse=str(tmp_path)).failed_with("No matching distribution found for sglang")
+    host.check_output(f"mv {package}/kept {package}/{info} && rm {venv}/mine")
+    assert host.check_output("ls /opt/sglang").split() == ["0.5.23+standin", "current"]
+    assert plays.run("deploy_ep8.yml").succeeded() and main_pid(host, "sglang-k26-ep8") == before
+
+
+def test_other_arguments_of_pip_are_used_once(host, plays, node):
+    wanted = {"sglang_runtime_pip_arguments": "--upgrade"}
+    assert plays.run("deploy_ep8.yml", **wanted).succeeded().changed(node) > 0
+    assert plays.run("deploy_ep8.yml", **wanted).succeeded().changed(node) == 0
 
 
 @pytest.mark.parametrize("strategy", ["tp8", "ep8", "tp8_tuned", "pp8", "ep8_tuned", "ep4"])
@@ -108,8 +136,38 @@ def test_one_that_needs_all_cards_replaces_both(host, plays):
     assert_rests(host, "sglang-right-half")
 
 
+def test_settings_as_words_of_the_command_line(host, plays, node):
+    """-e NAME=VALUE gives text for numbers and for yes and no; the server listens on one address, and its name has a quote."""
+    words = [
+        f"sglang_server_{name}" for name in
+        ("drain_timeout=20", "gpu_wait=0", "seccomp=false", "stall_timeout=0", "generate=false", "kill_foreign=false", "heartbeat=2", "host=::1")
+    ]
+    arguments = [argument for word in words for argument in ("-e", word)]
+    outcome = plays.run("deploy_ep8.yml", *arguments, sglang_server_served_model_name="kimi's").succeeded()
+    unit = "sglang-k26-ep8.service"
+    assert (prop(host, unit, "TimeoutStopUSec"), prop(host, unit, "RestrictRealtime")) == ("1min 50s", "no")
+    assert known_good(host)["k26-ep8"]["probe_host"] == "::1"
+    printed = re.search(r"curl http://\[::1\]:30001/.*", outcome.text).group(0)
+    assert json.loads(host.check_output(printed.replace("curl", "curl -s", 1)))["choices"]
+    assert "for that machine only" in outcome.words
+    assert plays.run("deploy_ep8.yml", *arguments, sglang_server_served_model_name="kimi's").succeeded().changed(node) == 0
+    plays.run("deploy_ep8.yml").succeeded()
+    assert_serves(host, unit)
+
+
+def test_what_the_plan_warns_of_is_shown(plays):
+    stages = {"stages": {"summary": "Stages without a micro batch size.", "flags": {"tp-size": 1, "pp-size": 8, "max-running-requests": 64}}}
+    outcome = plays.run("deploy.yml", "--check", sglang_server_strategies=stages, sglang_server_strategy="stages").succeeded()
+    assert outcome.words.count("and starves") == 1
+
+
+LONG = json.dumps({"model": "kimi-k2.6", "prompt": "Hello", "max_tokens": 20000, "ignore_eos": True})
+
+
 def test_stop_and_remove(host, plays, node):
-    plays.run("stop.yml").succeeded()
+    host.check_output("systemd-run --quiet curl -sS -o /dev/null -d %s http://127.0.0.1:30001/v1/completions; sleep 2", LONG)
+    outcome = plays.run("stop.yml", "-e", "sglang_server_drain_timeout=3").succeeded()
+    assert "its drain outlasted the limit; 1 request still running" in outcome.words and outcome.seconds < 40
     assert_rests(host, "sglang-k26-ep8")
     assert known_good(host) == {}
     assert plays.run("stop.yml").succeeded().changed(node) == 0

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from nodes import after, argv, assert_rests, assert_serves, known_good, main_pid, prop
+from nodes import after, answer, argv, assert_rests, assert_serves, known_good, main_pid, prop
 
 EP8 = "sglang-k26-ep8.service"
 TP8 = "sglang-k26-tp8.service"
@@ -98,6 +98,62 @@ def test_put_back_that_fails_too_says_so(host, plays):
     host.check_output("rm /run/mock_sglang.env")
     plays.run("deploy_ep8.yml").succeeded()
     assert_serves(host, EP8)
+
+
+def test_copies_that_a_killed_run_left(host, plays, node):
+    """What served after them is what a failure comes back to; a run that finds everything right drops them."""
+    path, previous = f"/etc/systemd/system/{EP8}", "/var/lib/gpuops-sglang/previous"
+    before = host.file(path).content_string
+    leave = "sed s/^Description=.*/Description=old/ %s > %s"
+    host.check_output(leave, path, f"{previous}/{EP8}")
+    assert plays.run("deploy_ep8.yml").succeeded().changed(node) == 1
+    assert host.run("ls -A %s", previous).stdout == ""
+    assert plays.run("deploy_ep8.yml").succeeded().changed(node) == 0
+
+    host.check_output(leave, path, f"{previous}/{EP8}")
+    variables = {"sglang_server_flags": {"max-running-requests": 7}, **told("graph_capture_oom")}
+    plays.run("deploy_ep8.yml", **variables).failed_with("graph_capture_oom", f"Put back: {EP8} serves again")
+    assert host.file(path).content_string == before
+    assert host.run("ls -A %s", previous).stdout == ""
+
+
+def test_a_unit_with_its_key_on_the_command_line_is_put_back_and_the_key_not_shown(host, plays):
+    path = f"/etc/systemd/system/{EP8}"
+    text = host.file(path).content_string.replace("# Written by Ansible (gpuops.sglang).\n", "")
+    host.check_output("printf %%s %s > %s", text.replace("  --host ", "  --api-key k-5ecret \\\n  --host ", 1), path)
+    host.check_output("systemctl daemon-reload; systemctl restart %s; until curl -sf http://127.0.0.1:30001/ready; do sleep 0.5; done", EP8)
+    before = host.file(path).content_string
+    outcome = plays.run("deploy_ep8.yml", "-vvv", "--diff", **told("cuda_oom"))
+    outcome.failed_with("CUDA out of memory", f"{EP8} is up again, but asks for a key that is not known here (401)")
+    assert "5ecret" not in outcome.text
+    assert host.file(path).content_string == before and answer(host, "/v1/models", key="k-5ecret")[0] == 200
+    plays.run("deploy_ep8.yml").succeeded()
+    assert_serves(host, EP8)
+
+
+HALF = {"half": {"summary": "Tensor parallelism over half of the cards.", "flags": {"tp-size": 4}}}
+
+
+def test_one_that_is_lost_keeps_no_other_from_serving_again(host, plays):
+    for name, port, gpus in (("left", 30101, [0, 1, 2, 3]), ("right", 30201, [4, 5, 6, 7])):
+        settings = {"name": name, "port": port, "gpus": gpus, "strategy": "half", "strategies": HALF}
+        plays.run("deploy.yml", **{f"sglang_server_{key}": value for key, value in settings.items()}).succeeded()
+    folder = "/etc/systemd/system/sglang-left-half.service.d"
+    host.check_output("mkdir %s && printf '[Service]\\nEnvironment=MOCK_SGLANG_FAULT=cuda_oom\\n' > %s/spoilt.conf", folder, folder)
+    plays.run("deploy_ep8.yml", **told("graph_capture_oom")).failed_with(
+        "graph_capture_oom", "Put back: sglang-right-half.service serves again.", "Then putting back sglang-left-half.service failed too: ")
+    assert_serves(host, "sglang-right-half.service", 30201)
+    host.check_output("rm -r %s", folder)
+    plays.run("deploy_ep8.yml").succeeded()
+    assert_serves(host, EP8)
+
+
+def test_an_interpreter_that_cannot_ask_the_server_is_found_before_anything_is_stopped(host, plays):
+    before = main_pid(host, EP8)
+    host.check_output("python3 -m venv --without-pip /opt/bare")
+    outcome = plays.run("deploy_tp8.yml", "-e", "ansible_python_interpreter=/opt/bare/bin/python")
+    outcome.failed_with("no_requests", "/opt/bare/bin/python", "ansible_python_interpreter")
+    assert main_pid(host, EP8) == before
 
 
 BAD = [

@@ -11,7 +11,7 @@ import statistics
 import pytest
 
 INPUT, OUTPUT, PROMPTS = 64, 64, 16
-PAIRS = 4
+PAIRS = 7
 CALM = 1.10  # a server whose own figures differ by more from run to run cannot tell two clients apart
 
 

@@ -195,6 +195,8 @@ class Job:
         store = None
         try:
             self.node.require_unit()
+            if made["load_seconds"] is None:
+                made["load_seconds"] = self.node.load_seconds()
             self._enough_files()
             workload, target = self.workload(), self._target()
             made["gpus"] = self.node.hardware()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable
 
+from ansible_collections.gpuops.sglang.plugins.module_utils import _history
 from ansible_collections.gpuops.sglang.plugins.module_utils._follow import unit_matches
 from ansible_collections.gpuops.sglang.plugins.module_utils._journal import Decoder
 from ansible_collections.gpuops.sglang.plugins.module_utils._signatures import Context, Diagnosis
@@ -16,6 +17,7 @@ from .control import Control, Trouble
 from .watch import GPU_FIELDS, Sample, has_fast_links, parse_gpus
 
 _QUERY = ["nvidia-smi", "--query-gpu=" + ",".join(GPU_FIELDS), "--format=csv,noheader,nounits"]
+_LOADS = "/var/lib/gpuops-sglang/loads.jsonl"  # where the role sglang_server has its waits keep them
 _PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "NRestarts", "MainPID", "InvocationID")
 
 
@@ -58,6 +60,12 @@ class Node:
         raise Trouble(
             "stopped", "the unit %s is %s" % (self.unit_wanted, found["active_state"] or "unknown to systemd"), "Deploy it, and wait until it is ready."
         )
+
+    def load_seconds(self, loads: str = _LOADS) -> float | None:
+        """How long the start of what runs now took, as the wait for it kept it on the node."""
+        found = self.unit()
+        record = _history.of_invocation(_history.load(loads), found["invocation_id"]) if found else None
+        return record["total"] if record else None
 
     def gpu_rows(self) -> list[dict[str, Any]]:
         """One look at the GPUs; empty where there is no nvidia-smi."""

@@ -10,10 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from .model import Hardware, Row
+from .ranking import GOALS
 from .reading import Clean, as_is, hardware_of_gpus, load_of, phases_of, row_of_benchmark, row_of_failure, row_of_leg
 
 UNIT = re.compile(r"^sglang-(?P<deployment>[a-z0-9][a-z0-9-]*-(?P<strategy>[a-z0-9][a-z0-9_]*?))(\.service)?$")
 BAD_VERDICTS = ("failed", "timeout", "stalled", "refused", "preflight_failed")
+_WATCHED = 0.5  # of a load; a wait that came later knows how long it took, but not its phases
 
 
 class Collector:
@@ -26,6 +28,7 @@ class Collector:
         self._loads: dict[tuple[str, str], dict[str, Any]] = {}
         self._hardware: dict[str, Hardware] = {}
         self._campaigns: dict[str, list[Row]] = {}
+        self._goals: dict[str, str] = {}  # by host
         self._unreachable: dict[str, None] = {}
 
     def see(self, host: str, result: Any, args: dict[str, Any] | None = None, failed: bool = False) -> None:
@@ -53,6 +56,11 @@ class Collector:
         """What concerns the whole run."""
         return [f"{host} could not be reached any more; its figures end there" for host in self._unreachable]
 
+    def goal(self) -> str:
+        """The goal that the campaigns decided for, "" when there is none or several."""
+        goals = set(self._goals.values())
+        return goals.pop() if len(goals) == 1 else ""
+
     def rows(self) -> list[Row]:
         """Every strategy that was measured or failed; empty when nothing was measured."""
         rows = [row for rows in self._campaigns.values() for row in rows]
@@ -66,9 +74,11 @@ class Collector:
 
     def _completed(self, row: Row) -> Row:
         load = self._loads.get((row.host, row.deployment))
-        if load and row.load_s is None:
+        if load:
             seconds, phases = load_of(load)
-            row = replace(row, load_s=seconds, load_phases=phases)
+            row = replace(row, load_s=seconds if row.load_s is None else row.load_s)
+            if not row.load_phases and sum(phases.values()) >= _WATCHED * (seconds or 0):
+                row = replace(row, load_phases=phases)
         if not row.hardware.gpu_name and row.host in self._hardware:
             row = replace(row, hardware=self._hardware[row.host])
         return row
@@ -80,6 +90,8 @@ class Collector:
         if isinstance(campaign, dict) and isinstance(campaign.get("legs"), list):
             done = [leg for leg in campaign["legs"] if isinstance(leg, dict) and leg.get("status")]
             self._campaigns[host] = [row_of_leg(leg, host, self._clean) for leg in done]
+            if campaign.get("goal") in GOALS:
+                self._goals[host] = campaign["goal"]
         benchmarks = facts.get("sglang_benchmarks")
         for benchmark in benchmarks.values() if isinstance(benchmarks, dict) else ():
             self._see_benchmark(host, benchmark)

@@ -23,6 +23,7 @@ def callback(tmp_path, monkeypatch):
     plugin = CallbackModule()
     options = {"output_dir": str(tmp_path / "out"), "formats": ["json"], "goal": "throughput", "width": 0, "points": [], "previous_report": None}
     monkeypatch.setattr(plugin, "get_option", options.get)
+    monkeypatch.setattr(plugin, "get_option_and_origin", lambda name: (options[name], options.get("origin", "default")))
     said = SimpleNamespace(lines=[], warnings=[], columns=79)
     said.display = lambda text, color=None: said.lines.append(text)
     said.warning = said.warnings.append
@@ -80,6 +81,21 @@ def test_what_cannot_be_read_is_a_warning(callback, data):
     end(callback)
     assert len(callback.said.warnings) == 1
     assert (callback.out / "report.json").exists()
+
+
+@pytest.mark.parametrize(("origin", "goals", "marked"), [
+    ("default", ["latency"], "latency"),
+    ("default", ["latency", "latency"], "latency"),
+    ("default", ["latency", "balanced"], "throughput"),
+    ("default", ["nonsense"], "throughput"),
+    ("env: SGLANG_REPORT_GOAL", ["latency"], "throughput"),
+])
+def test_the_goal_of_the_campaign_is_marked_unless_another_was_chosen(callback, origin, goals, marked):
+    callback.options["origin"] = origin
+    for number, goal in enumerate(goals):
+        callback.plugin.v2_runner_on_ok(result({"ansible_facts": {"sglang_compare_campaign": {**campaign(), "goal": goal}}}, host=f"n{number}"))
+    end(callback)
+    assert json.loads((callback.out / "report.json").read_text())["goal"] == marked
 
 
 def test_a_folder_that_cannot_be_made_is_a_warning(callback, tmp_path):

@@ -8,10 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
+from pathlib import Path
 
 import pytest
 
 from ansible_collections.gpuops.sglang.plugins.module_utils import _installed, _node
+from ansible_collections.gpuops.sglang.plugins.module_utils._running import UnitLook
 
 HELP = "usage: sglang serve [-h]\n\noptions:\n" + "".join(f"  --flag-{n} VALUE, --other-{n} VALUE\n                        about it\n" for n in range(30))
 
@@ -59,6 +62,13 @@ def test_two_versions_in_one_environment(venv):
 def test_interpreter_is_gone(venv):
     (venv / "bin" / "python").unlink()
     assert _installed.look(str(venv.parent), "0.5.23").broken == "its interpreter cannot be run"
+
+
+def test_what_was_installed_beside_it(venv):
+    installed = _installed.look(str(venv.parent), "0.5.23")
+    assert _installed.requirements(installed) == ""
+    (venv / _installed.REQUIREMENTS_FILE).write_text("a1b2\n")
+    assert _installed.requirements(installed) == "a1b2"
 
 
 def test_flags_are_asked_once(venv):
@@ -171,13 +181,48 @@ def test_files_are_compared_by_text_owner_and_mode(tmp_path):
     digest = hashlib.sha256(b"text").hexdigest()
     mine = os.geteuid() == 0
     assert _node.compare_files({str(unit): digest, str(key): digest, str(extra): "", str(tmp_path / "none"): "", str(tmp_path / "new"): digest}) == {
-        str(unit): {"exists": True, "same": mine},
-        str(key): {"exists": True, "same": False},
-        str(extra): {"exists": True, "same": False},
-        str(tmp_path / "none"): {"exists": False, "same": True},
-        str(tmp_path / "new"): {"exists": False, "same": False},
+        str(unit): {"exists": True, "same": mine, "foreign": True},
+        str(key): {"exists": True, "same": False, "foreign": False},
+        str(extra): {"exists": True, "same": False, "foreign": False},
+        str(tmp_path / "none"): {"exists": False, "same": True, "foreign": False},
+        str(tmp_path / "new"): {"exists": False, "same": False, "foreign": False},
     }
     assert _node.compare_files({str(unit): hashlib.sha256(b"other").hexdigest()})[str(unit)]["same"] is False
+
+
+def test_a_unit_as_the_role_writes_it_is_no_stranger_s(tmp_path):
+    template = Path(__file__).parents[4] / "roles/sglang_server/templates/unit.service.j2"
+    unit = tmp_path / "a.service"
+    unit.write_bytes(template.read_bytes())
+    assert _node.compare_files({str(unit): ""})[str(unit)]["foreign"] is False
+
+
+@pytest.fixture
+def kept(tmp_path):
+    (tmp_path / "previous").mkdir()
+    copy = tmp_path / "previous" / "k.yaml"
+    copy.write_text("api-key: old")
+    return lambda unit: _node.copies(["/etc/sglang/k.yaml", "/etc/sglang/k.env"], unit, str(tmp_path))
+
+
+@pytest.mark.parametrize("more, outdated", [
+    ({}, True),
+    ({"pids": [1]}, False),
+    ({"active_state": "activating"}, False),
+    ({"written": {"/etc/sglang/k.yaml": 20.0}}, False),
+    ({"need_daemon_reload": True}, False),
+])
+def test_copies_are_outdated_when_what_came_after_them_serves(kept, more, outdated):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        argv = ["python", "--port", str(server.getsockname()[1])]
+        unit = UnitLook("sglang-k.service", **{"active_state": "active", "started": 10.0, "argv": argv, "pids": [os.getpid()], **more})
+        found = kept(unit)
+    assert [os.path.basename(path) for path in found["files"]] == ["k.yaml"] and found["outdated"] is outdated
+    assert kept(unit)["outdated"] is False, "nobody listens any more"
+
+
+def test_no_copies_no_question(tmp_path):
+    assert _node.copies(["/etc/sglang/k.yaml"], None, str(tmp_path)) == {"files": [], "outdated": False}
 
 
 @pytest.mark.parametrize("text, record", [(json.dumps({"deployments": {}}), {"deployments": {}}), ("{", {}), ("[]", {}), (None, {})])

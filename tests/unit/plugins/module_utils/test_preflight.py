@@ -60,6 +60,8 @@ def test_a_fit_node():
     ({"installed_version": ""}, "unit_exec", "preflight_failed", "0.5.23 is not installed"),
     ({"installed_version": "0.5.22"}, "unit_exec", "preflight_failed", "has SGLang 0.5.22, the plan is for 0.5.23"),
     ({"broken": "holds several versions of sglang: 1, 2"}, "unit_exec", "preflight_failed", "holds several versions"),
+    ({"lacking": "/opt/py/bin/python3"}, "no_requests", "preflight_failed", "/opt/py/bin/python3 runs the modules on this node and has no requests"),
+    ({"lacking": "/opt/py/bin/python3", "packages_reach": False, "dry": True}, "no_requests", "preflight_failed", "has no requests"),
     ({"user_exists": False}, "unit_exec", "preflight_failed", "user sglang does not exist"),
     ({"gpus": [], "driver": Cause("driver_mismatch", "580.82 and 580.95", hint="Reboot.")}, "driver_mismatch", "preflight_failed", "580.82"),
     ({"gpus": [gpu(0), gpu(1)]}, "bad_sizes", "refused", "there are 2"),
@@ -94,6 +96,13 @@ def test_settings_come_before_the_node():
     assert findings.cause()["code"] == "bad_sizes" and len(findings.items) >= 3
 
 
+def test_requests_may_be_missing_where_check_mode_would_install_it():
+    findings = _preflight.check(plan(), node(lacking="/usr/bin/python3", dry=True))
+    assert findings.verdict() == "ok" and [(item["code"], item["level"]) for item in findings.items] == [("no_requests", "warning")]
+    (error,) = _preflight.check(plan(), node(lacking="/usr/bin/python3")).items
+    assert "ansible_python_interpreter" in error["hint"] and error["level"] == "error"
+
+
 def test_a_server_on_the_cpu_asks_for_no_gpu():
     findings = _preflight.check(plan({"device": "cpu"}), node(gpus=[], driver=Cause("driver_missing", "no nvidia-smi")))
     assert findings.verdict() == "ok"
@@ -106,6 +115,9 @@ def test_units_that_make_room_do_not_hold_anything():
     assert _preflight.check(plan(), facts).verdict() == "ok"
     (conflict,) = _preflight.conflicts(plan(), facts)
     assert conflict["unit"] == "sglang-k-old.service" and conflict["deployment"] == "k-old" and conflict["shares"] == ["gpus", "port"]
+    assert conflict["host"] == "127.0.0.1"
+    facts.units[0].argv += ["--host", "10.0.0.5"]
+    assert _preflight.conflicts(plan(), facts)[0]["host"] == "10.0.0.5"
 
 
 def test_a_restart_is_not_in_its_own_way():
@@ -172,6 +184,13 @@ def test_value_that_the_installed_version_does_not_take():
     listed = {"attention-backend": ("str", (), ("flashinfer",))}
     findings = _preflight.check(plan({"tp-size": 8, "attention-backend": "triton"}), node(flags=listed))
     assert findings.cause()["code"] == "bad_flags" and "takes one of flashinfer" in findings.cause()["summary"]
+
+
+def test_what_is_to_be_made_before_an_installation_is_found():
+    findings = _preflight.check_runtime(Facts(user="sglang", user_exists=False, group_exists=False, requirements="a1b2"))
+    assert findings.verdict() == "ok"
+    assert [(one["code"], one["level"]) for one in findings.items] == [("user_missing", "note"), ("group_missing", "note"), ("requirements", "note")]
+    assert findings.items[2]["summary"] == "a1b2"
 
 
 def test_without_a_plan_nothing_is_an_error():

@@ -67,6 +67,19 @@ def test_what_a_second_run_goes_on_with(kept, retry, expected_id, statuses):
     assert (campaign["id"], [one["status"] for one in campaign["legs"]]) == (expected_id, statuses)
 
 
+def test_keys_that_are_numbers_do_not_keep_a_campaign_from_going_on():
+    asked = {"strategies": {"mine": {"flags_by_compute_cap": {12: {"attention-backend": "triton"}}, "gpus": (0, 1)}}}
+    kept = json.loads(json.dumps(campaign_legs(FOUR, asked, id="old")))
+    assert campaign_legs(FOUR, asked, id="new", kept=kept)["id"] == "old"
+
+
+@pytest.mark.parametrize(("finished", "strategy"), [(True, "ep8"), (False, "tp8")])
+def test_a_campaign_that_is_tried_again_later_puts_back_what_served_in_between(finished, strategy):
+    kept = {**begun("measured", "failed", finished=finished), "previous": {"strategy": "tp8"}}
+    again = campaign_legs(FOUR, ASKED, id="new", kept=kept, previous={"strategy": "ep8"}, retry_failed=True)
+    assert (again["id"], again["previous"]["strategy"]) == ("old", strategy)
+
+
 LEG = {"leg": 2, "strategy": "ep8", "repeat": False, "status": ""}
 
 

@@ -70,9 +70,18 @@ def test_the_load_time_of_the_wait_stands_beside_the_measurement():
     events = [(0.2, "process"), (9.2, "weights"), (60.0, "weights"), (100.2, "graphs"), (135.2, "ready")]
     timeline = [{"at": at, "phase": phase, "what": "seen"} for at, phase in events]
     collector.see("gpu-node-1", {"verdict": "ready", "load_seconds": 135.2, "timeline": timeline}, {"name": "sglang-k26-ep8.service"})
+    for seconds in (None, 135.2):
+        collector.see("gpu-node-1", {"benchmark": benchmark("ep8", load_seconds=seconds)})
+        row = collector.rows()[0]
+        assert (row.load_s, row.load_phases) == (135.2, {"process": 9.0, "weights": 91.0, "graphs": 35.0})
+
+
+def test_a_wait_that_came_later_tells_no_phases():
+    collector = Collector()
+    timeline = [{"at": 0.0, "phase": "process", "what": "seen"}, {"at": 0.4, "phase": "ready", "what": "ready"}]
+    collector.see("gpu-node-1", {"verdict": "ready", "load_seconds": 135.2, "timeline": timeline}, {"name": "sglang-k26-ep8.service"})
     collector.see("gpu-node-1", {"benchmark": benchmark("ep8", load_seconds=None)})
-    row = collector.rows()[0]
-    assert (row.load_s, row.load_phases) == (135.2, {"process": 9.0, "weights": 91.0, "graphs": 35.0})
+    assert (collector.rows()[0].load_s, collector.rows()[0].load_phases) == (135.2, {})
 
 
 def test_a_refused_benchmark_is_a_failed_row():
