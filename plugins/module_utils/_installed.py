@@ -43,7 +43,7 @@ def look(root: str, version: str) -> Installed:
     if len(found) > 1:
         return Installed(venv, python, broken="holds several versions of sglang: " + ", ".join(versions))
     if not os.access(python, os.X_OK):
-        return Installed(venv, python, broken="its interpreter cannot be run" if found or os.path.isdir(venv) else "")
+        return Installed(venv, python, broken="has an interpreter that cannot be run" if found or os.path.isdir(venv) else "")
     if not found:
         return Installed(venv, python)
     return Installed(venv, python, versions[0], found[0])

@@ -115,12 +115,6 @@ def check_runtime(facts: Facts) -> Findings:
     findings = Findings()
     if facts.broken:
         findings.add("unit_exec", "warning", f"The virtual environment {facts.broken}.", "It is made anew when this version is installed.")
-    if not facts.user_exists:
-        findings.add("user_missing", "note", f"There is no user {facts.user}.")
-    if not facts.group_exists:
-        findings.add("group_missing", "note", f"There is no group {facts.user}.")
-    if facts.requirements:
-        findings.add("requirements", "note", facts.requirements, "What stands here is the hash of the requirements that were installed beside SGLang.")
     if facts.driver is not None:
         findings.add(facts.driver.code, "note", facts.driver.summary, facts.driver.hint)
     return findings

@@ -89,7 +89,12 @@ findings:
   type: list
   elements: dict
 installed:
-  description: C(version) of SGLang in the environment (empty when there is none), C(python), and whether its flags are known (C(flags_known)).
+  description: C(version) of SGLang in the environment (empty when there is none), C(python), whether its flags are known (C(flags_known)), and
+    a hash of what was installed beside it (C(requirements), empty for nothing).
+  returned: always
+  type: dict
+account:
+  description: C(name) of the service user, and whether there is such a C(user) and a C(group) of that name.
   returned: always
   type: dict
 gpus:
@@ -266,7 +271,11 @@ def main() -> None:
         "verdict": findings.verdict(),
         "cause": cause or {},
         "findings": findings.items,
-        "installed": {"version": facts.installed_version, "python": installed.python, "flags_known": facts.flags is not None},
+        "installed": {
+            "version": facts.installed_version, "python": installed.python, "flags_known": facts.flags is not None,
+            "requirements": facts.requirements,
+        },
+        "account": {"name": facts.user, "user": facts.user_exists, "group": facts.group_exists},
         "gpus": facts.gpus,
         "driver_version": next((gpu["driver_version"] for gpu in facts.gpus if gpu.get("driver_version")), ""),
     }

@@ -69,8 +69,8 @@ def test_a_wheelhouse_is_copied_unless_it_is_on_the_node(on_node, copied):
 
 def test_other_requirements_than_were_installed_are_seen():
     def differ(installed: str, **given) -> bool:
-        findings = [{"code": "requirements", "summary": installed}] if installed else []
-        return value("sglang_runtime", "_sglang_runtime_requirements_differ", __sglang_runtime_check={"findings": findings}, **given)
+        check = {"installed": {"requirements": installed}}
+        return value("sglang_runtime", "_sglang_runtime_requirements_differ", __sglang_runtime_check=check, **given)
 
     extra = {"sglang_runtime_extra_packages": ["flashinfer-python"]}
     stamp = value("sglang_runtime", "_sglang_runtime_stamp", **extra)

@@ -61,7 +61,7 @@ def test_two_versions_in_one_environment(venv):
 
 def test_interpreter_is_gone(venv):
     (venv / "bin" / "python").unlink()
-    assert _installed.look(str(venv.parent), "0.5.23").broken == "its interpreter cannot be run"
+    assert _installed.look(str(venv.parent), "0.5.23").broken == "has an interpreter that cannot be run"
 
 
 def test_what_was_installed_beside_it(venv):

@@ -186,13 +186,6 @@ def test_value_that_the_installed_version_does_not_take():
     assert findings.cause()["code"] == "bad_flags" and "takes one of flashinfer" in findings.cause()["summary"]
 
 
-def test_what_is_to_be_made_before_an_installation_is_found():
-    findings = _preflight.check_runtime(Facts(user="sglang", user_exists=False, group_exists=False, requirements="a1b2"))
-    assert findings.verdict() == "ok"
-    assert [(one["code"], one["level"]) for one in findings.items] == [("user_missing", "note"), ("group_missing", "note"), ("requirements", "note")]
-    assert findings.items[2]["summary"] == "a1b2"
-
-
 def test_without_a_plan_nothing_is_an_error():
     findings = _preflight.check_runtime(Facts(driver=Cause("driver_missing", "nvidia-smi is not installed"), broken="is half made"))
     assert findings.verdict() == "ok" and len(findings.items) == 2
