@@ -108,6 +108,7 @@ class Judge:
             ):
                 return causes.of_restart(watch, words)
             return None
+        watch.how_it_ended(run)
         if not self._is_final(run) or not self._has_settled(now, run):
             return None
         if watch.never_started:
@@ -313,6 +314,10 @@ class Judge:
             elsewhere = self.seen.peers.finding_of(("wrong_interface",))
             if elsewhere is not None:
                 return causes.of_finding(elsewhere[1], words)
+            if self.seen.joined and not self.seen.peers.absent():
+                cause = causes.make("nccl_timeout", words, self.seen.story.last_step)
+                cause.summary = "The ranks of all nodes have come, and then hang in their first collective operation."
+                return cause
             names = self.seen.peers.absent()
             told = {**words, "peer": " and ".join(names) or "each other node"}
             return causes.make("waiting_for_peer", told, self.seen.story.last_step)

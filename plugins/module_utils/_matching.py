@@ -27,6 +27,8 @@ _PORT_NUMBER = re.compile(
 _INNER_OF_CAPTURE = ("no_kernel_for_arch", "shared_memory_limit", "attention_backend", "jit_failed", "jit_tool_missing", "missing_cuda_lib")
 
 
+_OF_NCCL = re.compile(r"DistBackendError|NCCL error|ncclRemoteError")
+_ELSEWHERE = re.compile(r"by peer \[(?!127\.|::1|localhost|0\.0\.0\.0)[\w.:-]+\]", re.IGNORECASE)
 _PEER_WENT = re.compile(r"connection (?:reset|closed) by peer", re.IGNORECASE)
 _GAI = re.compile(r"gaierror|name or service not known|name resolution", re.IGNORECASE)
 _OF_THE_HUB = re.compile(r"https?|hugging|hf\.|hub|url|requests\.|modelscope", re.IGNORECASE)
@@ -146,15 +148,18 @@ def _refine(found: Finding, line: Line, nodes: int) -> None:
             found.kind, found.hint = "weak", "Look for the first error of another rank: this one only lost the connection to it."
             return
         for signature in SIGNATURES:
-            if signature.code in _INNER_OF_CAPTURE and signature.kind == "fatal" and signature.regex.search(inner):
-                found.code, found.kind = signature.code, "fatal"
+            if signature.code in _INNER_OF_CAPTURE and signature.kind in ("fatal", "wrapper") and signature.regex.search(inner):
+                found.code, found.kind, found.hint = signature.code, signature.kind, signature.hint
+                found.yields_to = list(signature.yields_to)
                 break
     elif found.code == "hub_unreachable" and _GAI.search(line.text) and not _OF_THE_HUB.search(line.text):
         if nodes > 1 or context.phase == "distributed":
             found.code = "rendezvous_timeout"
         else:
             found.kind = "weak"
-    elif found.code in ("peer_lost", "wrong_interface") and found.kind == "weak" and nodes < 2:
+    elif found.code == "peer_lost" and found.kind == "weak" and nodes < 2 and _OF_NCCL.search(line.text):
+        found.code = "nccl_error"
+    elif found.code in ("peer_lost", "wrong_interface") and found.kind == "weak" and nodes < 2 and not _ELSEWHERE.search(line.text):
         found.kind = "echo"  # one node has no peers to lose: a rank of its own, or an HTTP client, went away
 
 

@@ -145,6 +145,8 @@ class Wait:
             if self.seen.phases.feed(now, entry):
                 self.seen.progress_at = now
                 self.seen.story.last_step = entry.text
+            if "Init COMPLETE" in entry.text or "spans across nodes" in entry.text:
+                self.seen.joined = True
             if "SIGTERM received" in entry.text:
                 self.seen.watch.was_told_to_stop(now, entry.text)
             if self.seen.phases.announced and not announced:

@@ -73,6 +73,7 @@ class Seen:
         "runs_seen",
         "strangers",
         "between",
+        "joined",
     )
 
     def __init__(self, options: WaitOptions):
@@ -101,6 +102,7 @@ class Seen:
         self.gpu_before: Any = None  # who held the GPUs before this start could
         self.told = ""
         self.runs_seen = 0
+        self.joined = False  # the ranks of all nodes have found each other
         self.between: list[str] = []  # invocations first heard of while another one was ours
         self.strangers: list[str] = []  # invocations that are not known as ours
 

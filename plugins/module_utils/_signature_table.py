@@ -67,6 +67,12 @@ _MOUNT_HINT = "Mount the file system of the model again (findmnt, the NFS server
 _MODULE_HINT = "The Python of the unit lacks this module: install that SGLang version in the virtual environment that ExecStart= names."
 _OTHER_RANK_HINT = "Look at the rank that did not come: its own first error, its disk or mount; when it is only slow, raise dist_timeout."
 _ALL_REDUCE_HINT = "Set disable_custom_all_reduce: these cards do not reach each other's memory (nvidia-smi topo -p2p r)."
+_CUBIN_HINT = "Install flashinfer-cubin (and flashinfer-jit-cache) of the same version, or let the unit reach the address in the line (HTTPS_PROXY)."
+_UVM_HINT = "Load the module nvidia_uvm (modprobe nvidia_uvm, nvidia-modprobe -u) and see that the unit may use /dev/nvidia-uvm; after a suspend, reboot."
+_PIECEWISE_HINT = "Set disable_piecewise_cuda_graph, or another attention_backend."
+_TRANSFORMERS_HINT = "Deploy a version of SGLang (and its transformers) that knows this model, and see that the model's folder is complete."
+_IMPORT_HINT = "Wheels of different releases stand side by side: install this SGLang version with the versions it asks for in a fresh virtual environment."
+_FILES_HINT = "Raise LimitNOFILE= of the unit (the role sets 1048576)."
 _LOW_PORT_HINT = "Ports below 1024 need AmbientCapabilities=CAP_NET_BIND_SERVICE in the unit; better choose a port from 1024 on."
 _BUS_HINT = "Give /dev/shm more room (a bus error in shared memory means that it is full), then look at the core dump (coredumpctl)."
 _DUMP_HINT = "Read the core dump (coredumpctl), the stacks above the line and the kernel log (Xid, segfault)."
@@ -77,6 +83,40 @@ _CUDA_ERROR_HINT = (
 _CUDA_HINT = "Install wheels and libraries of one CUDA major version in a fresh virtual environment; never upgrade single wheels in place."
 
 CARD = (
+    _sign(
+        "jit_failed",
+        ("403", "401", "404"),
+        r"(?:flashinfer|cubin|nvidia\.com).{0,200}(?:401|403|404) Client Error",
+        "weak",
+        hint=_CUBIN_HINT,
+    ),
+    _sign("no_kernel_for_arch", "compute capability", r"unsupported compute capability"),
+    _sign(
+        "driver_missing",
+        "cuda unknown error",
+        r"CUDA unknown error(?!.{0,400}(?:error 80\d|driver combination|not yet initialized))",
+        hint=_UVM_HINT,
+    ),
+    _sign("driver_too_old", "requirement error", r"nvidia-container-cli: requirement error", sources=("unit", "systemd")),
+    _sign("hub_unreachable", "cas service error", r"CAS service error"),
+    _sign(
+        "graph_capture_oom",
+        "piecewise",
+        r"piecewise cuda graphs? failed.{0,80}(?:(?<!shared )(?<!illegal )memory\.|out of memory)",
+        proof=True,
+    ),
+    _sign("graph_capture_failed", "piecewise", r"piecewise cuda graphs? failed", hint=_PIECEWISE_HINT),
+    _sign(
+        "unsupported_model",
+        ("unrecognized configuration", "unrecognized image processor", "unrecognized processor", "rope_scaling", "rope_parameters"),
+        r"^(?!.*trust).*unrecognized (?:configuration class|image processor|processor)|rope_(?:scaling|parameters).{0,6} (?:must be|should have|must have)",
+        hint=_TRANSFORMERS_HINT,
+        yields_to=("remote_code",),
+    ),
+    _sign("runtime_oom", "out of memory. try", r"(?:prefill|decode) out of memory"),
+    _sign("jit_failed", ".h not found", r"Error: \S+\.h not found", hint=_CUBIN_HINT),
+    _sign("exited", "cannot import name", r"ImportError: cannot import name", "plain", hint=_IMPORT_HINT),
+    _sign("exited", "too many open files", r"too many open files", "plain", hint=_FILES_HINT),
     _sign(
         "attention_backend",
         "unsupported architecture",
@@ -342,6 +382,11 @@ MEMORY = (
         r"no kernel image is available|kernel image is invalid|CUDA error: invalid device function|cudaErrorInvalidKernelImage|cudaErrorNoKernelImageForDevice"
         r"|CUDA_ERROR_(?:INVALID_IMAGE|NO_BINARY_FOR_GPU)|no binary for gpu",
     ),
+    _sign(
+        "no_kernel_for_arch",
+        "compatible with the current pytorch",
+        r"(?:Error|Exception): .{0,200}sm_\d+a? is not compatible with the current PyTorch",
+    ),
     _sign("no_kernel_for_arch", "compatible with the current pytorch", r"sm_\d+a? is not compatible with the current PyTorch", "weak"),
     _sign(
         "graph_capture_oom",
@@ -544,7 +589,7 @@ GPU = (
         "jit_failed",
         ("ninja", "calledprocesserror", "passmanager", "error compiling", "error building extension", "compilation failed", "kernel_runtime"),
         r"ninja: build stopped|ninja build failed|CalledProcessError: .{0,200}(?:ninja|nvcc|gcc|g\+\+|ptxas)|error (?:compiling"
-        r"|building extension)|(?:kernel|jit) compilation failed|PassManager::run failed|kernel_runtime\.hpp",
+        r"|building extension)|(?:kernel|jit) compilation failed|PassManager::run failed|ninja exited with status \d|kernel_runtime\.hpp",
         "wrapper",
         yields_to=_JIT,
     ),
@@ -609,8 +654,8 @@ NETWORK = (
     ),
     _sign(
         "port_in_use",
-        ("errno 98", "eaddrinuse", "in use", "is not available in", "failed to listen", "errno 48"),
-        r"\[Errno (?:98|48)\].{0,200}|EADDRINUSE|address already in use|port (?:\d+ )?is already (?:in use|used)|bootstrap_port \d+ is already in use"
+        ("errno 98", "eaddrinuse", "in use", "already allocated", "is not available in", "failed to listen", "errno 48"),
+        r"\[Errno (?:98|48)\].{0,200}|EADDRINUSE|address already in use|port (?:\d+ )?is already (?:in use|used|allocated)|bootstrap_port \d+ is already in use"
         r"|at (?P<number>\d+) is not available in \d+ seconds|server socket has failed to listen",
         proof=True,
     ),
@@ -785,6 +830,7 @@ TRIGGERS = (
     "must", "should", "reset", "initialized", "offline", "segmentation", "ptx", "apability", "authorized", "forbidden", "quota",
     "read-only", "permitted", "unreachable", "interface", "ninja", "nvcc", "ecc", "require", "awaiting", "expired", "restricted",
     "unsupported", "unrecognized", "broken", "no route", "stuck", "busy", "invalid", "enospc", "no address",
-    "no module", "stale", "traps", "dead", "exit code", "result=", "aligned",
+    "no module", "stale", "traps", "dead", "exit code", "result=", "aligned", "unknown error", "requirement", "allocated",
+    "rope_", "exited with", "too many",
 )
 # fmt: on

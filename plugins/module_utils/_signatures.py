@@ -33,6 +33,8 @@ _OUTLIVED = 3.0  # seconds after which a line that is no exception was only a wa
 _OUTLIVED_EXCEPTION = 10.0
 _SAYS_MORE = 6  # lines after an error in which its own text may name it better
 _GOES_ON = 3  # lines after an exception in which its own text may name the exception inside it
+# What docker logs -t and the like put before each line.
+_COLLECTOR = re.compile(r"^20\d\d-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:?\d\d)? |^\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ")
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
 _PROXY = re.compile(
     r"Response \[(?:30[12378]|403|407|502|504|511)\]|Response \[503\].{0,300}<(?:html|!doctype)|proxy|squid|tunnel connection failed", re.IGNORECASE
@@ -101,6 +103,8 @@ class Diagnosis:
     def feed(self, entry: Entry, context: Context, whose: str = OURS) -> None:
         """Read one line; ``whose`` tells of a kernel line whom it is about."""
         self.order += 1
+        if entry.text[:1].isdigit() and _COLLECTOR.match(entry.text):
+            entry = replace(entry, text=_COLLECTOR.sub("", entry.text, count=1))
         text = entry.text
         shape_of_line = bare(text)
         if shape_of_line in self._dull and (not self._tracebacks.open or text.startswith(("[", "INFO:"))):
@@ -212,7 +216,7 @@ class Diagnosis:
         if traceback.head == "warmup" and (found is None or found.kind in ("weak", "wrapper", "echo") or found.code in _LOOKS_LIKE_WARMUP):
             found = finding("http_proxy" if _PROXY.search(line.text) else "warmup_failed", line)
         elif found is None:
-            found = self._unknown(line, proven or bool(traceback.asserted) and not traceback.of_arguments)
+            found = self._unknown(line, proven or traceback.elsewhere or bool(traceback.asserted) and not traceback.of_arguments)
             if not proven and found.code == "scheduler_crashed":
                 found.code, found.kind = "exited", "plain"
         elif found.kind in ("echo", "doom"):
@@ -319,7 +323,7 @@ def _surest(item: Finding) -> tuple[int, bool, int]:
 
 def _outlived(early: Finding, late: Finding) -> bool:
     """Did the server go on after the early line, until the late one ended it?"""
-    if early.kind == "evidence" or not (late.strong and (late.proof or late.shaped)) or late.order < early.order:
+    if early.kind == "evidence" or early.run != late.run or not (late.strong and (late.proof or late.shaped)) or late.order < early.order:
         return False
     gap, moved = late.at - early.at, late.steps > early.steps
     if early.shaped:
@@ -346,5 +350,7 @@ def _outer_is_better(inner: Finding, outer: Finding) -> bool:
         return inner.code in ("cuda_oom", "bad_flags", *GENERIC) or inner.kind == "weak"
     if (inner.code == "exited" or inner.kind == "hearsay") and outer.code == "scheduler_crashed" and outer.proof and outer.kind != "hearsay":
         return True  # the pipe to a dead rank ends with an EOFError; the exception around it says which rank, and how
+    if outer.strong and outer.code in inner.yields_to:
+        return True
     known = outer.strong and outer.code not in GENERIC
     return known and (inner.code in GENERIC or not inner.strong)

@@ -22,6 +22,7 @@ _HARMLESS = re.compile(
     r"exception in ASGI application|task exception was never retrieved|(?P<ignored>exception ignored (?:in|while))|exception in callback", re.IGNORECASE
 )
 _OF_ARGUMENTS = re.compile(r"server_args|arg_groups|argument|launch_server", re.IGNORECASE)
+_ELSEWHERE = re.compile(r"/(?:transformers|tokenizers|huggingface_hub|safetensors|torch|pydantic|flashinfer|triton)/[\w/.]*\.py\"?")
 _REQUEST = re.compile(r"^(?:Receive|Finish): obj=|^\w+ReqInput\(")  # what clients wrote, whatever it looks like
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _FRAME = re.compile(r"^\s+\S|^\^+$|^File \"|^\.\.\.$|^\[Previous line repeated")
@@ -50,6 +51,7 @@ class Traceback:
     chained: bool = False  # another exception follows, raised while this one was handled
     untold: bool = False  # harmless, and not worth a word either
     of_arguments: bool = False  # its last file reads the command line
+    elsewhere: bool = False  # its last file is of another package
     asserted: str = ""  # the source of the assertion that it went through last
 
 
@@ -127,6 +129,7 @@ class Tracebacks:
             traceback.frames += 1
             if body.lstrip().startswith("File "):
                 traceback.of_arguments = bool(_OF_ARGUMENTS.search(body))
+                traceback.elsewhere = bool(_ELSEWHERE.search(body))
             if body.lstrip().startswith("assert "):
                 traceback.asserted = body.strip()
             return not ("fatal error: " in body or is_exception(body.strip())), None

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any, Callable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Answer, Probe
@@ -16,7 +17,7 @@ FLAG_TIMEOUT = 5.0  # /ready and /v1/models answer at once or not at all
 # A bad answer counts when it was given so often over so many seconds, while the server said that it was ready.
 PERSISTENT = {
     "auth": (2, 1.0),
-    "wrong_model": (2, 2.0),
+    "wrong_model": (2, 1.0),
     "not_our_server": (3, 6.0),
     "refused_token": (3, 5.0),
     "broken_token": (3, 10.0),
@@ -64,6 +65,7 @@ class Ladder:
         self.since: float | None = None
         self.has_ready: bool | None = None
         self.models_good = self.follower
+        self.models_bad: dict[str, Any] = {}  # the last bad model list, until the server says that it is ready
         self.ready_seen = False
         self.was_ready = False  # once at least, the server said so
         self.done_at: float | None = None
@@ -143,11 +145,13 @@ class Ladder:
     def _models(self, now: float, answer: Answer, query: Callable[[str, Any], Any] | None) -> None:
         bad = self._judge_models(answer, query)
         if not bad:
-            self.models_good = True
+            self.models_good, self.models_bad = True, {}
             for name in ("auth", "wrong_model", "not_our_server"):
                 self.bad.pop(name, None)
         elif (self.ready_seen or answer.kind == "tls") and bad != "later":
             self._count(now, bad, "/v1/models", answer)
+        elif bad != "later":
+            self.models_bad = {"meaning": bad, "answer": {**asdict(answer), "body": answer.body[:400]}}
         elif bad == "later":
             self.bad.clear()
         self.step = "ready"
@@ -182,6 +186,9 @@ class Ladder:
             self.has_ready = True
         if status == 200 or path == "/health" and status in (404, 405):
             self.ready_seen = self.was_ready = True
+            if self.models_bad:
+                self._count(now, self.models_bad["meaning"], "/v1/models", Answer(**self.models_bad["answer"]))
+                self.models_bad = {}
             if self.models_good:
                 self._proceed(now)
             else:
@@ -222,7 +229,10 @@ class Ladder:
     def _count(self, now: float, meaning: str, path: str, answer: Answer) -> None:
         for other in [name for name in self.bad if name != meaning]:
             del self.bad[other]
+        if meaning == "wrong_model" and self.bad.get(meaning, {}).get("body", answer.body[:400]) != answer.body[:400]:
+            del self.bad[meaning]  # a list that still changes may come to hold ours
         item = self.bad.setdefault(meaning, {"count": 0, "since": now, "text": "", "status": 0, "last": now})
+        item["body"] = answer.body[:400]
         item["count"] += 1
         item["last"] = now
         item["status"] = answer.status

@@ -22,6 +22,7 @@ _STOPPING_LINE = re.compile(r"^(?:\S+: )?stopp(?:ing|ed) ", re.IGNORECASE)
 _STOP_TIMED_OUT = re.compile(r"state '?(?:final-|stop-)\S* timed out|stop-(?:sigterm|post|sigkill)\S* timed out|stopping timed out", re.IGNORECASE)
 _MISSING_LINE = re.compile(r"unit \S+ (?:could not be found|not found|does not exist)|failed to (?:start|load) .{0,200}not found", re.IGNORECASE)
 _NOT_STARTED_LINE = re.compile(r"dependency failed for|failed with result 'dependency'|unmet condition|condition check resulted in|refusing\b", re.IGNORECASE)
+_EXITED_LINE = re.compile(r"main process exited, code=(\w+), status=(\d+)", re.IGNORECASE)
 _RESTART_LINE = re.compile(r"scheduled restart job", re.IGNORECASE)
 _MASKED_LINE = re.compile(r"unit \S+ is masked", re.IGNORECASE)
 
@@ -154,7 +155,8 @@ class UnitWatch:
             return True
         if run.ended is not None:
             return alive and state.active_state in ("active", "activating")
-        return bool(state.main_pid and run.pid and state.main_pid != run.pid and state.restarts > (run.restarts or 0))
+        other_process = bool(state.main_pid and run.pid and state.main_pid != run.pid)
+        return other_process and (state.restarts > (run.restarts or 0) or not state.invocation_id)
 
     def fill_in(self, now: float, heard: list[str]) -> None:
         """Runs that came and went between two looks: the counter says how many, the journal which."""
@@ -175,20 +177,28 @@ class UnitWatch:
             run.ended = now
         run.exit_code, run.exit_status, run.result = state.exit_code, state.exit_status, state.result
 
+    def how_it_ended(self, run: Run) -> None:
+        """Fill in what the looks did not tell of the end: systemd's line says it too, and the result says a part."""
+        told = _EXITED_LINE.search(self.line(r"main process exited")["text"])
+        if not run.exit_code and told:
+            run.exit_code, run.exit_status = told.group(1), int(told.group(2))
+        elif not run.exit_code:
+            run.exit_code = {"signal": "killed", "core-dump": "dumped"}.get(run.result, "")
+
     # -- systemd's lines
 
     def overhear(self, now: float, entry: Entry) -> None:
         """Keep a line that came before any run was seen: it may say why there is none."""
         self.lines.append({"text": entry.text, "run": self.run_key, "time_us": entry.time_us, "at": now})
         del self.lines[:-60]
+        if _MISSING_LINE.search(entry.text):
+            self.missing = self.missing or "unit_missing"
+        elif _MASKED_LINE.search(entry.text):
+            self.missing = self.missing or "unit_masked"
 
     def read(self, now: float, entry: Entry) -> None:
         text = entry.text
         self.overhear(now, entry)
-        if _MISSING_LINE.search(text):
-            self.missing = self.missing or "unit_missing"
-        elif _MASKED_LINE.search(text):
-            self.missing = self.missing or "unit_masked"
         run = self.run
         if run is None:
             return

@@ -121,7 +121,8 @@ class World:
         text = str(group)
         if self.options.unit in text.split("/") or text.lower() in ("inside", "unit", "same", "own", "ours", "self"):
             return True
-        return owner == main_pid and not text.endswith((".service", ".scope", ".slice")) and text.lower() not in ("outside", "foreign", "other")
+        named = text.endswith((".service", ".scope", ".slice")) or text.lower() in ("outside", "foreign", "other")
+        return owner == main_pid and ("owner_pid" in self.socket or not named)
 
     def reply(self, probe: Any) -> Reply:
         """What the server answers to a probe just now; a path that the script never lists has its usual answer."""
