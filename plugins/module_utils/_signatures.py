@@ -11,26 +11,15 @@ from typing import Any, Iterable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._kernel_log import FOREIGN, NAMESAKE, OURS
 from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, shape, split
-from ansible_collections.gpuops.sglang.plugins.module_utils._matching import (
-    GENERIC,
-    LONGEST,
-    STRENGTH,
-    Context,
-    Finding,
-    Line,
-    finding,
-    match,
-    shortened,
-)
+from ansible_collections.gpuops.sglang.plugins.module_utils._matching import LONGEST, Context, Finding, Line, finding, match, shortened
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 from ansible_collections.gpuops.sglang.plugins.module_utils._signature_table import NOISE, TRIGGERS, WORTH_TELLING
 from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import Traceback, Tracebacks, is_exception
+from ansible_collections.gpuops.sglang.plugins.module_utils._weighing import OF_THE_DRIVER, may_go_on, merge, outer_is_better, weigh
 
 _FINDINGS_KEPT = 400
 _WARNINGS_KEPT = 20
 _STRAY_CLIENT = re.compile(r"(?:ConnectionReset|BrokenPipe|ConnectionAborted|CancelledError|ClientDisconnect)")
-_OUTLIVED = 3.0  # seconds after which a line that is no exception was only a warning, when another one ends the server
-_OUTLIVED_EXCEPTION = 10.0
 _SAYS_MORE = 6  # lines after an error in which its own text may name it better
 _GOES_ON = 3  # lines after an exception in which its own text may name the exception inside it
 # What docker logs -t and the like put before each line.
@@ -42,9 +31,6 @@ _PROXY = re.compile(
 # Codes that a failed first request of the server itself may look like; the true cause then is the request.
 _LOOKS_LIKE_WARMUP = ("http_proxy", "hub_unreachable", "model_auth_denied", "model_auth_missing", "model_not_found", "no_permission")
 _ARGUMENT_ERRORS = ("ValueError", "NotImplementedError")
-# What the server says when it finds no card, and what tells why.
-_FOR_WANT_OF_A_DRIVER = ("gpu_count", "driver_missing")
-_OF_THE_DRIVER = ("driver_mismatch", "driver_too_old", "fabric_manager", "module_conflict", "module_not_built", "secure_boot", "gpu_lost")
 _NAMES_AN_ARGUMENT = re.compile(r"--[a-z]|\b[a-z]+(?:_[a-z0-9]+)+\b|\bargument\b")
 
 
@@ -68,21 +54,7 @@ class Diagnosis:
 
     def best(self, run: str | None = None) -> Finding | None:
         """The cause among the lines of one run, or of all: the first in time of the surest kind."""
-        candidates = [item for item in self.findings if run is None or run in item.runs]
-        if not candidates:
-            return None
-        chosen = min(candidates, key=_surest)
-        if chosen.strong and not chosen.proof:
-            chosen = next((item for item in sorted(candidates, key=lambda item: item.order) if _outlived(chosen, item)), chosen)
-        if chosen.code in _FOR_WANT_OF_A_DRIVER:
-            chosen = next((item for item in candidates if item.code in _OF_THE_DRIVER), chosen)
-        if chosen.code == "nccl_error" and not chosen.hint:
-            chosen.hint = next((item.hint for item in candidates if item.code == "nccl_error" and item.hint), "")
-        if chosen.code in GENERIC or not chosen.strong:
-            evidence = [item for item in candidates if item.kind == "evidence"]
-            if evidence:
-                return min(evidence, key=lambda item: item.order)
-        return chosen
+        return weigh([item for item in self.findings if run is None or run in item.runs])
 
     def secondary(self) -> int:
         """How many lines of failure are not the cause."""
@@ -158,7 +130,7 @@ class Diagnosis:
     def _take_warning(self, line: Line) -> None:
         """A warning of the driver is survived or not, but it says more than the error that may come of it."""
         found = match(line, self.nnodes, self.capability)
-        if found is not None and found.code in _OF_THE_DRIVER:
+        if found is not None and found.code in OF_THE_DRIVER:
             found.kind, found.proof = "weak", False
             self._add(found)
 
@@ -229,7 +201,7 @@ class Diagnosis:
         if standing is None:
             traceback.finding = found.order
             self._add(found)
-        elif standing.pending or _outer_is_better(standing, found):
+        elif standing.pending or outer_is_better(standing, found):
             self._replace(standing, found)
 
     def _unknown(self, line: Line, proven: bool) -> Finding:
@@ -258,7 +230,7 @@ class Diagnosis:
         twin = self._twin(found)
         if twin is not None:
             self.findings.remove(found)
-            _merge(twin, found)
+            merge(twin, found)
 
     # -- keeping what was found
 
@@ -267,7 +239,7 @@ class Diagnosis:
             self._doom(found.at, found.run)
         twin = self._twin(found)
         if twin is not None:
-            _merge(twin, found)
+            merge(twin, found)
             return
         standing = self._said_better_by(found)
         if standing is not None:
@@ -294,7 +266,7 @@ class Diagnosis:
             near = found.last - item.last <= _SAYS_MORE and not found.rank
             if found.kind == "fatal" and found.code in item.yields_to and (item.kind == "wrapper" or near and (found.hint or found.code != item.code)):
                 return item
-            if _may_go_on(item) and found.kind == "fatal" and not found.rank and found.last - item.last <= _GOES_ON:
+            if may_go_on(item) and found.kind == "fatal" and not found.rank and found.last - item.last <= _GOES_ON:
                 return item
             same_rank = not item.rank or not found.rank or item.rank == found.rank
             if item.code == "cuda_oom" and found.code == "graph_capture_oom" and same_rank:
@@ -315,42 +287,3 @@ class Diagnosis:
         self._tracebacks.restore(state.pop("_tracebacks"))
         vars(self).update(state)
 
-
-def _surest(item: Finding) -> tuple[int, bool, int]:
-    """A traceback whose exception has not come says less than a line that names a cause; of weak lines the one with the exit code says more."""
-    return STRENGTH["plain" if item.pending else item.kind], item.kind == "weak" and not item.words.get("exit"), item.order
-
-
-def _outlived(early: Finding, late: Finding) -> bool:
-    """Did the server go on after the early line, until the late one ended it?"""
-    if early.kind == "evidence" or early.run != late.run or not (late.strong and (late.proof or late.shaped)) or late.order < early.order:
-        return False
-    gap, moved = late.at - early.at, late.steps > early.steps
-    if early.shaped:
-        return moved and gap > _OUTLIVED_EXCEPTION
-    return moved or gap > _OUTLIVED
-
-
-def _merge(twin: Finding, found: Finding) -> None:
-    twin.seen += found.seen
-    twin.proof = twin.proof or found.proof
-    twin.runs += [run for run in found.runs if run not in twin.runs]
-    if found.order < twin.order:
-        twin.order, twin.rank, twin.line, twin.time_us = found.order, found.rank, found.line, found.time_us
-
-
-def _may_go_on(item: Finding) -> bool:
-    """May the text of an exception that nobody knows go on in the next lines?"""
-    return item.code in GENERIC and (item.proof or item.kind == "plain")
-
-
-def _outer_is_better(inner: Finding, outer: Finding) -> bool:
-    """Of two exceptions in a chain the inner one is the cause, unless the outer one says more."""
-    if outer.code in ("graph_capture_oom", "graph_capture_failed"):
-        return inner.code in ("cuda_oom", "bad_flags", *GENERIC) or inner.kind == "weak"
-    if (inner.code == "exited" or inner.kind == "hearsay") and outer.code == "scheduler_crashed" and outer.proof and outer.kind != "hearsay":
-        return True  # the pipe to a dead rank ends with an EOFError; the exception around it says which rank, and how
-    if outer.strong and outer.code in inner.yields_to:
-        return True
-    known = outer.strong and outer.code not in GENERIC
-    return known and (inner.code in GENERIC or not inner.strong)

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, gpuops.sglang contributors
+# GNU General Public License v3.0 or later (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Weighs findings against each other: which of several lines is the cause, and which only says the same again or worse."""
+
+from __future__ import annotations
+
+from ansible_collections.gpuops.sglang.plugins.module_utils._matching import GENERIC, STRENGTH, Finding
+
+_OUTLIVED = 3.0  # seconds after which a line that is no exception was only a warning, when another one ends the server
+_OUTLIVED_EXCEPTION = 10.0
+# What the server says when it finds no card, and what tells why.
+_FOR_WANT_OF_A_DRIVER = ("gpu_count", "driver_missing")
+OF_THE_DRIVER = ("driver_mismatch", "driver_too_old", "fabric_manager", "module_conflict", "module_not_built", "secure_boot", "gpu_lost")
+
+
+def weigh(candidates: list[Finding]) -> Finding | None:
+    """The cause among these: the first in time of the surest kind, unless another one explains it or it was outlived."""
+    if not candidates:
+        return None
+    chosen = min(candidates, key=_surest)
+    if chosen.strong and not chosen.proof:
+        chosen = next((item for item in sorted(candidates, key=lambda item: item.order) if _outlived(chosen, item)), chosen)
+    if chosen.code in _FOR_WANT_OF_A_DRIVER:
+        chosen = next((item for item in candidates if item.code in OF_THE_DRIVER), chosen)
+    if chosen.code == "nccl_error" and not chosen.hint:
+        chosen.hint = next((item.hint for item in candidates if item.code == "nccl_error" and item.hint), "")
+    if chosen.code in GENERIC or not chosen.strong:
+        evidence = [item for item in candidates if item.kind == "evidence"]
+        if evidence:
+            return min(evidence, key=lambda item: item.order)
+    return chosen
+
+
+def _surest(item: Finding) -> tuple[int, bool, int]:
+    """A traceback whose exception has not come says less than a line that names a cause; of weak lines the one with the exit code says more."""
+    return STRENGTH["plain" if item.pending else item.kind], item.kind == "weak" and not item.words.get("exit"), item.order
+
+
+def _outlived(early: Finding, late: Finding) -> bool:
+    """Did the server go on after the early line, until the late one ended it?"""
+    if early.kind == "evidence" or early.run != late.run or not (late.strong and (late.proof or late.shaped)) or late.order < early.order:
+        return False
+    gap, moved = late.at - early.at, late.steps > early.steps
+    if early.shaped:
+        return moved and gap > _OUTLIVED_EXCEPTION
+    return moved or gap > _OUTLIVED
+
+
+def merge(twin: Finding, found: Finding) -> None:
+    twin.seen += found.seen
+    twin.proof = twin.proof or found.proof
+    twin.runs += [run for run in found.runs if run not in twin.runs]
+    if found.order < twin.order:
+        twin.order, twin.rank, twin.line, twin.time_us = found.order, found.rank, found.line, found.time_us
+
+
+def may_go_on(item: Finding) -> bool:
+    """May the text of an exception that nobody knows go on in the next lines?"""
+    return item.code in GENERIC and (item.proof or item.kind == "plain")
+
+
+def outer_is_better(inner: Finding, outer: Finding) -> bool:
+    """Of two exceptions in a chain the inner one is the cause, unless the outer one says more."""
+    if outer.code in ("graph_capture_oom", "graph_capture_failed"):
+        return inner.code in ("cuda_oom", "bad_flags", *GENERIC) or inner.kind == "weak"
+    if (inner.code == "exited" or inner.kind == "hearsay") and outer.code == "scheduler_crashed" and outer.proof and outer.kind != "hearsay":
+        return True  # the pipe to a dead rank ends with an EOFError; the exception around it says which rank, and how
+    if outer.strong and outer.code in inner.yields_to:
+        return True
+    known = outer.strong and outer.code not in GENERIC
+    return known and (inner.code in GENERIC or not inner.strong)
