@@ -286,4 +286,3 @@ class Diagnosis:
         self.findings = [Finding(**item) for item in state.pop("findings")]
         self._tracebacks.restore(state.pop("_tracebacks"))
         vars(self).update(state)
-
