@@ -11,9 +11,9 @@ from typing import Any, Iterable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._kernel_log import FOREIGN, NAMESAKE, OURS
 from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, shape, split
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_noise import NOISE, TRIGGERS, WORTH_TELLING
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import LONGEST, Context, Finding, Line, finding, match, shortened
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
-from ansible_collections.gpuops.sglang.plugins.module_utils._signature_table import NOISE, TRIGGERS, WORTH_TELLING
 from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import Traceback, Tracebacks, is_exception
 from ansible_collections.gpuops.sglang.plugins.module_utils._weighing import OF_THE_DRIVER, may_go_on, merge, outer_is_better, weigh
 
