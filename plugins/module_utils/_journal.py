@@ -9,6 +9,7 @@ import json
 import re
 from typing import Any, Iterable
 
+from ansible_collections.gpuops.sglang.plugins.module_utils._json_log import unfolded
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 from ansible_collections.gpuops.sglang.plugins.module_utils._redact import Redactor
 
@@ -122,6 +123,8 @@ class Decoder:
             invocation = _text(invocation) or ""
         if source != "unit":
             self._count_suppressed(record, message)
+        elif message[:1] == "{" and message[-1:] == "}":
+            message = unfolded(message)
         time_us = _number(record.get("__REALTIME_TIMESTAMP"))
         monotonic_us = _number(record.get("__MONOTONIC_TIMESTAMP"))
         clean = self._redactor.clean

@@ -13,6 +13,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import NE
 
 SETTLE_SILENT = 1.0  # seconds the journal may take to bring the cause after the unit has ended
 SETTLE_TOLD = 0.2  # the same, once systemd's own line about the end has been read
+SETTLE_MUTE = 0.6  # the same, where that is all there is: a busy journald may bring the lines of the ranks after it
 DOOM_GRACE = 2.0  # seconds from a line that no server survives to the verdict, if systemd does not say it first
 SUSPECT_GRACE = 5.0  # seconds without progress after the line of an error that a server might survive
 ECHO_GRACE = 3.0  # seconds for the cause, when only an echo of it was seen
@@ -72,7 +73,8 @@ class Judge:
                 moments += [since + span for span in spans]
         run = watch.run
         if run is not None and run.ended is not None:
-            moments += [run.ended + SETTLE_SILENT, max(run.end_line_at or run.ended, run.ended) + SETTLE_TOLD]
+            told = max(run.end_line_at or run.ended, run.ended)
+            moments += [run.ended + SETTLE_SILENT, told + SETTLE_TOLD, told + SETTLE_MUTE]
         if len(watch.runs) > 1:
             moments.append(run.began + SETTLE_TOLD)
         found = seen.best()
@@ -148,7 +150,8 @@ class Judge:
             return True
         if run.result in ("oom-kill", "start-limit-hit") and self.seen.watch.line(r"oom|repeated too quickly|start-limit")["text"]:
             return True
-        if run.end_line_at is not None and not self.seen.diagnosis.in_traceback and now - max(run.end_line_at, run.ended) >= SETTLE_TOLD - 1e-6:
+        settle = SETTLE_MUTE if found is None else SETTLE_TOLD
+        if run.end_line_at is not None and not self.seen.diagnosis.in_traceback and now - max(run.end_line_at, run.ended) >= settle - 1e-6:
             return True
         return now - run.ended >= SETTLE_SILENT - 1e-6
 

@@ -13,7 +13,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._observation import 
 
 _GROUP = re.compile(r"\btask_memcg=([^,\s]+)")
 _PID = re.compile(r"\bpid=(\d+)|killed process (\d+)|\bpid='?(\d+)|\[(\d+)\]: segfault", re.IGNORECASE)
-_NAME = re.compile(r"\bname=([^,\s<]+)|killed process \d+ \(([^)]{0,64})\)|\btask=([^,\s]+)|(\S+)\[\d+\]: segfault", re.IGNORECASE)
+_NAME = re.compile(r"\bname=([^,\s<]+)|killed process \d+ \(([^)]{0,64})\)|\btask=([^,\s]+)|(?<!\S)(\S+)\[\d+\]: segfault", re.IGNORECASE)
 _RANK = re.compile(r"sglang", re.IGNORECASE)
 _LIKE_A_RANK = re.compile(
     r"python|pt_main|multiproc|uvicorn|ray::"

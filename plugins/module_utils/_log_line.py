@@ -28,6 +28,14 @@ def _bare(text: str) -> str:
     return text.translate(_NO_DIGITS)
 
 
+def has_any(lowered: str, words: tuple[str, ...]) -> bool:
+    """Has a line, given in lower case, any of the words?"""
+    for word in words:  # three times as fast as any() over a generator
+        if word in lowered:
+            return True
+    return False
+
+
 class Dull:
     """Remembers the bare lines that a reader has found to be of no interest; bounded, and only a shortcut."""
 

@@ -7,17 +7,49 @@ from __future__ import annotations
 
 import re
 
-# Lines that hold words of the signatures and mean no harm.
-NOISE = re.compile(
-    r"ignore import error|\bis deprecated\b|deprecat(?:ed|ion)|\w+Warning: |warnings\.warn|\bRLIMIT_|will be ignored|falling back|fall back|fallback"
-    r"|retrying in|trying (?:another|the next|next|port)|\bretry(?:ing)?\b|\"(?:GET|POST|HEAD|PUT|DELETE|OPTIONS) \S+ HTTP/[\d.]+\" \d{3}"
-    r"|Receive: obj=|Finish: obj=|\w+ReqInput\("
-    r"|\[Autotuner\]|skipping tactic|dlerror=|NET/Plugin ?: |libibverbs: Warning|mkdir -p failed for path|created a temporary cache directory"
-    r"|will try to load from|load(?:ed|ing)? from (?:the )?(?:local )?cache|graphs? (?:are |is )?disabled|ninja: no work to do"
-    r"|failed to (?:save|write|store|dump|persist|update) (?:the )?(?:[\w-]+ ){0,2}(?:cache|config|statistics|stats)\b"
-    r"|can not initialize OpenAIServing|health check failed\. server couldn't get a response|exception ignored in|should dump|\[W\d{3}[\d:. ]*"
-    r"|using default MoE kernel config|OpenAI Responses API|incompatible with overlap schedule|possible solutions:|^\d\. ",
-    re.IGNORECASE,
+# Of lines that hold words of the signatures and mean no harm: a word that each of them has, and where it is not enough, the whole shape.
+_NOISE = tuple(
+    (cue, re.compile(pattern) if pattern else None)
+    for cue, pattern in (
+        ("ignore import error", ""),
+        ("deprecated", ""),
+        ("deprecation", ""),
+        ("warning: ", r"\wwarning: "),
+        ("warnings.warn", ""),
+        ("rlimit_", r"\brlimit_"),
+        ("will be ignored", ""),
+        ("falling back", ""),
+        ("fall back", ""),
+        ("fallback", ""),
+        ("retry", r"\bretry(?:ing)?\b"),
+        ("trying ", r"trying (?:another|the next|next|port)"),
+        (" http/", r"\"(?:get|post|head|put|delete|options) \S+ http/[\d.]+\" \d{3}"),
+        ("receive: obj=", ""),
+        ("finish: obj=", ""),
+        ("reqinput(", r"\wreqinput\("),
+        ("[autotuner]", ""),
+        ("skipping tactic", ""),
+        ("dlerror=", ""),
+        ("net/plugin", r"net/plugin ?: "),
+        ("libibverbs: warning", ""),
+        ("mkdir -p failed for path", ""),
+        ("created a temporary cache directory", ""),
+        ("will try to load from", ""),
+        ("load", r"load(?:ed|ing)? from (?:the )?(?:local )?cache"),
+        ("disabled", r"graphs? (?:are |is )?disabled"),
+        ("ninja: no work to do", ""),
+        ("failed to ", r"failed to (?:save|write|store|dump|persist|update) (?:the )?(?:[\w-]+ ){0,2}(?:cache|config|statistics|stats)\b"),
+        ("can not initialize openaiserving", ""),
+        ("health check failed. server couldn't get a response", ""),
+        ("exception ignored in", ""),
+        ("should dump", ""),
+        ("[w", r"\[w\d{3}"),
+        ("using default moe kernel config", ""),
+        ("openai responses api", ""),
+        ("incompatible with overlap schedule", ""),
+        ("possible solutions:", ""),
+        (". ", r"^\d\. "),
+    )
 )
 # Of the noise, what is worth telling beside a healthy start.
 WORTH_TELLING = re.compile(r"\bis deprecated\b|deprecated[.:]|NCCL WARN|is not compatible with the current PyTorch", re.IGNORECASE)
@@ -36,3 +68,11 @@ TRIGGERS = (
     "rope_", "exited with", "too many",
 )
 # fmt: on
+
+
+def is_noise(lowered: str) -> bool:
+    """Does a line, given in lower case, mean no harm although it may hold words of a signature?"""
+    for cue, shape in _NOISE:
+        if cue in lowered and (shape is None or shape.search(lowered)):
+            return True
+    return False

@@ -22,10 +22,14 @@ _OTHERS_MEMORY = re.compile(r"\bProcess (\d+) has ([1-9][\d.]*) GiB memory in us
 _FRACTION = re.compile(r"mem_fraction_static=([\d.]*\d)")
 _TP_BY_EP = re.compile(r"tp_size \(?(\d{1,4})\)? must be divisible by ep_size", re.IGNORECASE)
 _PORT_NUMBER = re.compile(
-    r"\bport:? ?=?(\d{2,5})\b|'[^']{0,80}', (\d{2,5})\)|\w*port=(\d{2,5})\b|\w*port (\d{2,5})\b|\bat (\d{2,5}) is not|\]?:(\d{4,5})\b", re.IGNORECASE
+    r"\bport:? ?=?(\d{2,5})\b|'[^']{0,80}', (\d{2,5})\)|port[= ](\d{2,5})\b|\bat (\d{2,5}) is not|\]?:(\d{4,5})\b", re.IGNORECASE
 )
 _INNER_OF_CAPTURE = ("no_kernel_for_arch", "shared_memory_limit", "attention_backend", "jit_failed", "jit_tool_missing", "missing_cuda_lib")
-
+# A word -> the places of the signatures that it may lead to: most lines are done with after these words.
+_BY_CUE: dict[str, list[int]] = {}
+for _place, _signature in enumerate(SIGNATURES):
+    for _cue in _signature.cues:
+        _BY_CUE.setdefault(_cue, []).append(_place)
 
 _OF_NCCL = re.compile(r"DistBackendError|NCCL error|ncclRemoteError")
 _ELSEWHERE = re.compile(r"by peer \[(?!127\.|::1|localhost|0\.0\.0\.0)[\w.:-]+\]", re.IGNORECASE)
@@ -114,12 +118,8 @@ def match(line: Line, nodes: int, capability: str) -> Finding | None:
     source = line.entry.source
     if line.body.lstrip().startswith("raise "):
         return None  # source code of a traceback
-    for signature in SIGNATURES:
-        for cue in signature.cues:
-            if cue in lowered:
-                break
-        else:
-            continue
+    for place in sorted({place for cue, places in _BY_CUE.items() if cue in lowered for place in places}):
+        signature = SIGNATURES[place]
         if source not in signature.sources:
             continue
         fits = signature.regex.search(line.body) or signature.regex.search(line.text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, shape, split
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, has_any, shape, split
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 
 PHASES = ("process", "download", "distributed", "weights", "kv_cache", "graphs", "bind", "warmup", "ready")
@@ -74,12 +74,12 @@ class Phases:
         if shape_of_line in self._dull:
             return False
         lowered = text.lower()
-        if not any(cue in lowered for cue in _CUES) or "server_args=" in lowered:
+        if not has_any(lowered, _CUES) or "server_args=" in lowered:
             self._dull.add(shape_of_line)
             return False
         moved = False
         for phase, what, words in _MARKS:
-            if any(word in lowered for word in words):
+            if has_any(lowered, words):
                 moved = self._take_mark(_moment(now, entry), phase, what, text) or moved
         if moved:
             self._moved(text)

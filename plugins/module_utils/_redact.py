@@ -10,7 +10,7 @@ import re
 from typing import Any, Iterable
 from urllib.parse import quote
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, has_any
 
 MASK = "********"
 _SHORTEST = 3  # a shorter secret would mask ordinary words all over
@@ -28,12 +28,11 @@ _FLAG = re.compile(rf"(--(?:[\w-]{{0,40}}-)?{_NAME}[= ]\s{{0,4}})(?![\"'\\])([^\
 _SCHEME = re.compile(r"\b(Bearer|Basic)(\s{1,4}|%20)(?!authentication\b|realm\b|token\b)([^\s\"',;)}\]\\]+)", re.IGNORECASE)
 _HUB = re.compile(r"\bhf_(?:[A-Za-z0-9]{30,}|(?=[A-Za-z]{0,60}\d)[A-Za-z0-9]{6,})")
 _USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:)([^\s/@]{1,400})@", re.IGNORECASE)
-_TRIGGERS = (
+# Each shape is looked for only where one of its words stands.
+_NAME_WORDS = (
     "api_key",
     "api-key",
     "apikey",
-    "bearer",
-    "basic",
     "hf_",
     "hf-",
     "passw",
@@ -49,8 +48,8 @@ _TRIGGERS = (
     'token"',
     "token'",
     "secret",
-    "@",
 )
+_SCHEME_WORDS = ("bearer", "basic")
 
 
 def _spellings(secret: str) -> set[str]:
@@ -77,15 +76,19 @@ class Redactor:
         if shape_of_line in self._dull:
             return text
         lowered = text.lower()
-        if not any(word in lowered for word in _TRIGGERS):
+        at, names, scheme = "@" in lowered and "://" in lowered, has_any(lowered, _NAME_WORDS), has_any(lowered, _SCHEME_WORDS)
+        if not (at or names or scheme):
             self._dull.add(shape_of_line)
             return text
-        text = _USERINFO.sub(rf"\1{MASK}@", text)
-        text = _QUOTED.sub(_mask_quoted, text)
-        text = _PLAIN.sub(rf"\1{MASK}", text)
-        text = _FLAG.sub(rf"\1{MASK}", text)
-        text = _SCHEME.sub(rf"\1\2{MASK}", text)
-        return _HUB.sub(MASK, text)
+        if at:
+            text = _USERINFO.sub(rf"\1{MASK}@", text)
+        if names:
+            text = _QUOTED.sub(_mask_quoted, text)
+            text = _PLAIN.sub(rf"\1{MASK}", text)
+            text = _FLAG.sub(rf"\1{MASK}", text)
+        if scheme:
+            text = _SCHEME.sub(rf"\1\2{MASK}", text)
+        return _HUB.sub(MASK, text) if names else text
 
     def clean_all(self, value: Any) -> Any:
         """The same value with every string in it masked; mappings and lists are walked."""

@@ -10,8 +10,8 @@ from dataclasses import asdict, replace
 from typing import Any, Iterable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._kernel_log import FOREIGN, NAMESAKE, OURS
-from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, shape, split
-from ansible_collections.gpuops.sglang.plugins.module_utils._log_noise import NOISE, TRIGGERS, WORTH_TELLING
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, has_any, shape, split
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_noise import TRIGGERS, WORTH_TELLING, is_noise
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import LONGEST, Context, Finding, Line, finding, match, shortened
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import Traceback, Tracebacks, is_exception
@@ -99,16 +99,16 @@ class Diagnosis:
         lowered = text.lower()
         if entry.source != "unit":
             self._take_line(line, whose)
-        elif not any(word in lowered for word in TRIGGERS):
+        elif not has_any(lowered, TRIGGERS):
             self._find_dull(shape_of_line)
-        elif not self._take_unit_line(line):
+        elif not self._take_unit_line(line, lowered):
             self._find_dull(shape_of_line)
 
     def _find_dull(self, shape_of_line: str) -> None:
         if not self._patterns:
             self._dull.add(shape_of_line)
 
-    def _take_unit_line(self, line: Line) -> bool:
+    def _take_unit_line(self, line: Line, lowered: str) -> bool:
         """False when the line, and every one like it, is known to mean no harm."""
         if "apability" in line.text:
             seen = _CAPABILITY.search(line.text)
@@ -118,13 +118,13 @@ class Diagnosis:
             self._open(started[0], line)
             if started[1]:
                 self._conclude(started[0], replace(line, body=started[1]))
-        elif NOISE.search(line.text):
+        elif is_noise(lowered):
             self._take_warning(line)
             if WORTH_TELLING.search(line.text):
                 self.warn(line.text)
             return False
         else:
-            self._take_line(line)
+            self._take_line(line if line.rank else replace(line, rank=self._tracebacks.rank_of(line.entry)))
         return True
 
     def _take_warning(self, line: Line) -> None:

@@ -9,15 +9,17 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import has_any
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 
 _KEPT = 64
 
 _HEADER = re.compile(
-    r"(?P<head>\w*(?:Scheduler|Manager|Controller|Worker|Engine|Process) hit an exception"
+    r"(?<!\w)(?P<head>\w*(?:Scheduler|Manager|Controller|Worker|Engine|Process) hit an exception"
     r"|initialization failed\. ?warmup error)(?:: ?(?P<rest>.*))?$|^(?P<plain>Traceback(?: \(most recent call last\))?:?(?: \.\.\.)?$)",
     re.IGNORECASE,
 )
+_OPENING = ("exception", "traceback", "warmup error")  # no traceback opens without one of these words
 _HARMLESS = re.compile(
     r"exception in ASGI application|task exception was never retrieved|(?P<ignored>exception ignored (?:in|while))|exception in callback", re.IGNORECASE
 )
@@ -70,9 +72,14 @@ class Tracebacks:
         """Is the line of an exception still to come that may name a cause?"""
         return any(item.head != "harmless" for item in self.open)
 
+    def rank_of(self, entry: Entry) -> str:
+        """The rank whose traceback is open where a line without a prefix stands, if that can only be one."""
+        writers = {item.rank for item in self.open if not (entry.pid and item.pid) or item.pid == entry.pid}
+        return writers.pop() if len(writers) == 1 else ""
+
     def start(self, entry: Entry, order: int, text: str, rank: str, body: str) -> tuple[Traceback, str] | None:
         """The traceback that a line opens, with the exception where it stands in the same line."""
-        if _REQUEST.match(body):
+        if not has_any(text.lower(), _OPENING) or _REQUEST.match(body):
             return None
         harmless = _HARMLESS.search(text)
         if harmless:
