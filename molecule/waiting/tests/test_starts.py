@@ -141,7 +141,7 @@ def memory_warden(trial):
 
 def test_out_of_memory_by_its_own_limit(trial, memory_warden):
     trial.stand_in(fault="eat_memory", eat_mib=2048)
-    trial.service("MemoryMax=400M", "MemorySwapMax=0")
+    trial.service("MemoryMax=400M", "MemorySwapMax=0", "Restart=no")
     answer = trial.waited()
     assert (answer["verdict"], code(answer)) == ("failed", "host_oom")
     assert "MemoryMax" in answer["msg"]
