@@ -190,7 +190,7 @@ def test_company_proxy(trial, company_proxy):
 
 
 def test_somebody_who_may_not_read_the_journal(trial):
-    trial.stand_in(fault="killed_unknown")
+    trial.stand_in(fault="killed_unknown", load_seconds=10)  # the wait begins before the last of its starts
     trial.service("RestartSec=100ms")
     trial.start_by_hand()
     answer = trial.go(wait={"restarts": 9}, ansible_user="ops")["wait"]
