@@ -10,6 +10,7 @@ import re
 from typing import Any, Iterable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._json_log import unfolded
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import parted
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 from ansible_collections.gpuops.sglang.plugins.module_utils._redact import Redactor
 
@@ -31,7 +32,9 @@ def clean_lines(message: str) -> list[str]:
     for line in lines:
         if not line.isprintable():
             line = _CONTROL.sub("", line)
-        line = line[:_LONGEST_LINE].rstrip()
+        if len(line) > _LONGEST_LINE:
+            line = f"{line[: _LONGEST_LINE // 2]} … {line[-_LONGEST_LINE // 2 :]}"
+        line = line.rstrip()
         if line:
             cleaned.append(line)
     return cleaned
@@ -123,15 +126,15 @@ class Decoder:
             invocation = _text(invocation) or ""
         if source != "unit":
             self._count_suppressed(record, message)
-        elif message[:1] == "{" and message[-1:] == "}":
+        elif message[-1:] == "}" and "{" in message[:60]:
             message = unfolded(message)
         time_us = _number(record.get("__REALTIME_TIMESTAMP"))
         monotonic_us = _number(record.get("__MONOTONIC_TIMESTAMP"))
+        lines = [message.rstrip()] if message.isprintable() and len(message) <= _LONGEST_LINE else clean_lines(message)
+        if source == "unit":
+            lines = [part for line in lines for part in parted(line)]
         clean = self._redactor.clean
-        if message.isprintable() and len(message) <= _LONGEST_LINE:
-            message = clean(message.rstrip())
-            return [Entry(message, source, invocation, pid, time_us, monotonic_us)] if message else []
-        return [Entry(clean(line), source, invocation, pid, time_us, monotonic_us) for line in clean_lines(message)]
+        return [Entry(clean(line), source, invocation, pid, time_us, monotonic_us) for line in lines if line]
 
     def _source(self, record: dict[str, Any], pid: int, has_subject: bool) -> str:
         if record.get("_TRANSPORT") == "kernel":

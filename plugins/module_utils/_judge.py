@@ -12,8 +12,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._seen import Seen
 from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import NEVER_STARTED, SETTLE, Run, UnitWatch
 
 SETTLE_SILENT = 1.0  # seconds the journal may take to bring the cause after the unit has ended
-SETTLE_TOLD = 0.2  # the same, once systemd's own line about the end has been read
-SETTLE_MUTE = 0.6  # the same, where that is all there is: a busy journald may bring the lines of the ranks after it
+SETTLE_TOLD = 0.2  # the same, once systemd's own line about the end has been read and what is known explains it
 DOOM_GRACE = 2.0  # seconds from a line that no server survives to the verdict, if systemd does not say it first
 SUSPECT_GRACE = 5.0  # seconds without progress after the line of an error that a server might survive
 ECHO_GRACE = 3.0  # seconds for the cause, when only an echo of it was seen
@@ -73,8 +72,7 @@ class Judge:
                 moments += [since + span for span in spans]
         run = watch.run
         if run is not None and run.ended is not None:
-            told = max(run.end_line_at or run.ended, run.ended)
-            moments += [run.ended + SETTLE_SILENT, told + SETTLE_TOLD, told + SETTLE_MUTE]
+            moments += [run.ended + SETTLE_SILENT, max(run.end_line_at or run.ended, run.ended) + SETTLE_TOLD]
         if len(watch.runs) > 1:
             moments.append(run.began + SETTLE_TOLD)
         found = seen.best()
@@ -100,7 +98,7 @@ class Judge:
         if run is None:
             return None
         if len(watch.runs) == 1 and not watch.gave_up() and 0 < watch.restarts >= self.seen.options.restart_limit:
-            return causes.of_crash_loop(self.seen.diagnosis, watch, words)  # the counter alone tells of them
+            return causes.of_crash_loop(self.seen.diagnosis, watch, words, self.seen.story.last_own)  # the counter alone tells of them
         if run.ended is None:
             if (
                 watch.stopping_since is not None
@@ -131,7 +129,7 @@ class Judge:
                 return None
             return causes.of_end(self.seen.diagnosis, watch, previous, str(len(watch.runs) - 1), words, self.seen.story.last_own)
         if watch.restarts >= limit:
-            return causes.of_crash_loop(self.seen.diagnosis, watch, words)
+            return causes.of_crash_loop(self.seen.diagnosis, watch, words, self.seen.story.last_own)
         return None
 
     def _is_final(self, run: Run) -> bool:
@@ -150,9 +148,9 @@ class Judge:
             return True
         if run.result in ("oom-kill", "start-limit-hit") and self.seen.watch.line(r"oom|repeated too quickly|start-limit")["text"]:
             return True
-        settle = SETTLE_MUTE if found is None else SETTLE_TOLD
-        if run.end_line_at is not None and not self.seen.diagnosis.in_traceback and now - max(run.end_line_at, run.ended) >= settle - 1e-6:
-            return True
+        explained = found is not None and found.kind == "plain" or run.stop_asked is not None or (run.exit_status or 0) >= 200
+        if explained and run.end_line_at is not None and not self.seen.diagnosis.in_traceback:
+            return now - max(run.end_line_at, run.ended) >= SETTLE_TOLD - 1e-6
         return now - run.ended >= SETTLE_SILENT - 1e-6
 
     def _best_is_strong(self) -> bool:

@@ -14,6 +14,14 @@ _RANK_NUMBER = re.compile(r"\brank ?(\d{1,5})\b", re.IGNORECASE)
 _LEVEL = re.compile(r"^(?:INFO|ERROR|CRITICAL|WARNING|FATAL)\b ?:?\s+")
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 
+# What collectors and launchers put before each line: docker logs -t, the container runtimes of Kubernetes, docker compose, ray, mpirun.
+_COLLECTOR = re.compile(
+    r"20\d\d-\d\d-\d\d[T ][\d:.,]{8,20}(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?(?=\S|  )|\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} "
+    r"|[\w.-]{1,64} {1,20}\| |\((?:[\w:.-]{1,64} )?pid=\d+(?:, ip=[\d.:a-f]+)?\) ?|\[\d{1,4},\d{1,5}\]<std(?:err|out)>: ?"
+)
+# The prefix of a line that was written behind another one without an end, as a progress bar is.
+_GLUED = re.compile(r"(?=\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d[ \w]{0,60}\])")
+
 _CACHED = 1000  # characters: some hundred lines are kept, since each is asked for by several readers
 _NO_DIGITS = {ord(digit): None for digit in "0123456789"}
 
@@ -26,6 +34,15 @@ def bare(text: str) -> str:
 @lru_cache(maxsize=512)
 def _bare(text: str) -> str:
     return text.translate(_NO_DIGITS)
+
+
+def parted(text: str) -> list[str]:
+    """The lines that one line of a log holds, without what a collector put before them."""
+    if text[:1] not in " [" or "]<std" in text[:20]:
+        text = _COLLECTOR.sub("", text, count=1) if _COLLECTOR.match(text) else text
+    if text.find("[20", 1) < 0:
+        return [text]
+    return [part for part in _GLUED.split(text) if part.strip()]
 
 
 def has_any(lowered: str, words: tuple[str, ...]) -> bool:

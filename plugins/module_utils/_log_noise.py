@@ -65,7 +65,7 @@ TRIGGERS = (
     "read-only", "permitted", "unreachable", "interface", "ninja", "nvcc", "ecc", "require", "awaiting", "expired", "restricted",
     "unsupported", "unrecognized", "broken", "no route", "stuck", "busy", "invalid", "enospc", "no address",
     "no module", "stale", "traps", "dead", "exit code", "result=", "aligned", "unknown error", "requirement", "allocated",
-    "rope_", "exited with", "too many",
+    "rope_", "exited with", "too many", "corrupt", "double free", "smashing", "received at time", "unaligned",
 )
 # fmt: on
 

@@ -95,7 +95,7 @@ def finding(code: str, line: Line, kind: str = "fatal", proof: bool = False, hin
     context = line.context
     return Finding(
         code=code,
-        line=line.entry.text[:LONGEST].strip(),
+        line=line.text.strip(),
         kind=kind,
         order=line.order,
         last=line.order,
@@ -182,7 +182,7 @@ def _words(code: str, text: str, groups: dict[str, str], capability: str) -> dic
             words["value"] = f" ({fraction.group(1)})"
     if code in ("cuda_oom", "graph_capture_oom", "runtime_oom"):
         others = [f"pid {pid} ({size} GiB)" for pid, size in _OTHERS_MEMORY.findall(text)]
-        if others:
+        if others and ("this process has" in text or len(others) > 1):  # a single one is as a rule the rank itself
             words["others"] = f" The line names another holder of that GPU: {', '.join(others[:3])}; see whether it should be there."
     gpu = _GPU_NUMBER.search(text)
     if gpu:

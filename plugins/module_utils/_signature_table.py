@@ -41,6 +41,9 @@ def _sign(
     return Signature(code, words, re.compile(regex, re.IGNORECASE), kind, proof, sources, hint, yields_to)
 
 
+# Not what another service answered: a line that holds an address holds one of a hub.
+_OF_A_HUB = r"^(?!.*https?://(?!\S{0,300}(?:hugging|\bhf\b|hub|modelscope|/resolve/|/api/models|/raw/|/tree/))).*"
+
 _KERNEL = ("kernel", "systemd", "unit")
 _LIBS = ("missing_cuda_lib", "no_kernel_for_arch", "driver_too_old", "jit_tool_missing")
 _JIT = ("jit_failed", "jit_tool_missing", "disk_full", "cache_not_writable", "no_permission", "host_oom")
@@ -58,6 +61,11 @@ _TORCH_HINT = "Install the CUDA build of torch (the wheel of PyTorch's own index
 _COMPAT_HINT = "Update the driver and reboot, or take the cuda-compat libraries off the unit's library path: they work on data centre cards only."
 _BUSY_HINT = "See who has the GPU (nvidia-smi), end it, and set the compute mode to Default (nvidia-smi -c 0)."
 _NVML_HINT = "Give the service user access to /dev/nvidia* (its group, DeviceAllow=), or drop the unit's sandboxing of devices."
+_CA_HINT = (
+    "Give the unit the CA bundle of whoever signs on the way (a proxy of the company): REQUESTS_CA_BUNDLE and SSL_CERT_FILE in its environment; "
+    "or serve a local copy."
+)
+_GLIBC_HINT = "The C library of this node is older than the wheels need: move to a newer release of the distribution, or run the server in a container."
 _RATE_HINT = "The hub limits requests: set HF_TOKEN in the unit's secret environment and wait some minutes, or serve a local copy."
 _PARTITION_HINT = "Correct SGLANG_PP_LAYER_PARTITION: one number per pipeline stage (pp_size of them), which add up to the model's layers; or leave it unset."
 _ADDRESS_HINT = "Set --host to an address of this node (ip -br address lists them) or to 0.0.0.0: the one in the line is not on this node."
@@ -207,7 +215,7 @@ MODEL = (
     _sign(
         "model_auth_missing",
         ("401", "gated", "authenticated", "log in"),
-        r"401 (?:Client Error|Unauthorized)|GatedRepoError|cannot access gated repo|access a gated repo|access to model \S+ is restricted"
+        _OF_A_HUB + r"401 (?:Client Error|Unauthorized)|GatedRepoError|cannot access gated repo|access a gated repo|access to model \S+ is restricted"
         r"|must (?:have access|be authenticated|log ?in)|make sure you are authenticated",
         yields_to=("model_auth_denied",),
     ),
@@ -216,6 +224,12 @@ MODEL = (
         ("429", "too many requests", "rate limit"),
         r"429 Client Error|429 too many requests|(?:hub|hugging|hf\.co|modelscope|https?://).{0,200}(?:too many requests|rate limit)",
         hint=_RATE_HINT,
+    ),
+    _sign(
+        "hub_unreachable",
+        ("certificate verify failed", "certificate_verify_failed", "sslcertverification"),
+        r"certificate verify failed|CERTIFICATE_VERIFY_FAILED|SSLCertVerificationError",
+        hint=_CA_HINT,
     ),
     _sign(
         "hub_unreachable",
@@ -519,6 +533,7 @@ GPU = (
         r"(?P<lib>libnuma\.so[\w.]*): cannot open shared object file",
         hint=_NUMA_HINT,
     ),
+    _sign("missing_cuda_lib", "glibc", r"version .GLIBC(?:XX)?_\S+ not found", hint=_GLIBC_HINT),
     _sign(
         "missing_cuda_lib",
         ("cannot open shared object", "undefined symbol", "common_ops", "version `"),
@@ -730,6 +745,8 @@ SERVER = (
         r"|illegal memory access was encountered)",
         hint=_CUDA_ERROR_HINT,
     ),
+    _sign("scheduler_crashed", "failed (exitcode", r"failed \(exitcode: (?P<exit>-?\d+)\) local_rank", "plain"),  # torchrun's word of a rank
+    _sign("", "childfailederror", r"\bChildFailedError:", "echo"),
     _sign("scheduler_crashed", ("is dead", "exit code"), r"rank \d+ scheduler is dead|^Exit code: ?(?P<exit>-\d+)$", "doom", True),
     _sign("exited", "eoferror", r"^EOFError:?$", "echo"),  # the pipe from a process that is gone
     _sign(
@@ -747,6 +764,15 @@ SERVER = (
         r"fatal python error: (?P<exit>bus error)|(?P<exit2>bus error) encountered|^(?P<exit3>bus error)\b",
         proof=True,
         hint=_BUS_HINT,
+    ),
+    _sign(
+        "scheduler_crashed",
+        ("corrupt", "invalid pointer", "double free", "smashing", "unaligned", "invalid size", "assertion", "received at time", "check failed", "segfault enc"),
+        r"^(?:free|(?:m|re|c)alloc|malloc_consolidate|munmap_chunk|realloc|corrupted|double free or|_int_malloc|tcache)\b.{0,60}(?P<exit>invalid|corrupt\w*|unaligned"
+        r"|double[- ]\w+|memory)|^\*{3} (?P<exit2>stack smashing|SIG[A-Z]+ received|buffer overflow)|\b(?P<exit3>Assertion [`'].{1,200}' failed)"
+        r"|^[FE]\d{4} [\d:.]+ .{0,120}(?P<exit4>Check failed)|(?P<exit5>Segfault encountered)",
+        proof=True,
+        hint=_DUMP_HINT,
     ),
     _sign(
         "scheduler_crashed",

@@ -15,15 +15,14 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._log_noise import TR
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import LONGEST, Context, Finding, Line, finding, match, shortened
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import Traceback, Tracebacks, is_exception
-from ansible_collections.gpuops.sglang.plugins.module_utils._weighing import OF_THE_DRIVER, may_go_on, merge, outer_is_better, weigh
+from ansible_collections.gpuops.sglang.plugins.module_utils._weighing import OF_THE_DRIVER, may_go_on, merge, outer_is_better, survived, weigh
 
 _FINDINGS_KEPT = 400
 _WARNINGS_KEPT = 20
 _STRAY_CLIENT = re.compile(r"(?:ConnectionReset|BrokenPipe|ConnectionAborted|CancelledError|ClientDisconnect)")
 _SAYS_MORE = 6  # lines after an error in which its own text may name it better
 _GOES_ON = 3  # lines after an exception in which its own text may name the exception inside it
-# What docker logs -t and the like put before each line.
-_COLLECTOR = re.compile(r"^20\d\d-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:?\d\d)? |^\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ")
+_GROUP_MARGIN = re.compile(r"^\s*[|+] ")  # before each line of a group of exceptions
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
 _PROXY = re.compile(
     r"Response \[(?:30[12378]|403|407|502|504|511)\]|Response \[503\].{0,300}<(?:html|!doctype)|proxy|squid|tunnel connection failed", re.IGNORECASE
@@ -48,13 +47,15 @@ class Diagnosis:
         self.doom_run = ""
         self.warnings: list[str] = []
         self.order = 0
+        self.reached: dict[str, str] = {}  # run -> the phase that its last line was read in
         self.capability = ""
 
     # -- choosing
 
     def best(self, run: str | None = None) -> Finding | None:
         """The cause among the lines of one run, or of all: the first in time of the surest kind."""
-        return weigh([item for item in self.findings if run is None or run in item.runs])
+        candidates = [item for item in self.findings if run is None or run in item.runs]
+        return weigh([item for item in candidates if not survived(item, self.reached.get(item.run, ""))])
 
     def secondary(self) -> int:
         """How many lines of failure are not the cause."""
@@ -75,15 +76,18 @@ class Diagnosis:
     def feed(self, entry: Entry, context: Context, whose: str = OURS) -> None:
         """Read one line; ``whose`` tells of a kernel line whom it is about."""
         self.order += 1
-        if entry.text[:1].isdigit() and _COLLECTOR.match(entry.text):
-            entry = replace(entry, text=_COLLECTOR.sub("", entry.text, count=1))
+        self.reached[context.run] = context.phase
         text = entry.text
         shape_of_line = bare(text)
         if shape_of_line in self._dull and (not self._tracebacks.open or text.startswith(("[", "INFO:"))):
             return
-        text = text[:LONGEST]
+        if len(text) > LONGEST:
+            text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"  # an exception names its reason at the end, or at the beginning
         if "server_args=" in text:
             return
+        in_group = text.lstrip()[:2] in ("| ", "+ ") and (bool(self._tracebacks.open) or "Exception Group" in text)
+        if in_group:
+            text = _GROUP_MARGIN.sub("", text)
         rank, body = split(text)
         line = Line(entry, text, rank, body, self.order, context)
         for regex, code, hint in self._patterns:
@@ -94,7 +98,7 @@ class Diagnosis:
             is_part, ended = self._tracebacks.take(entry, text, rank, body)
             if ended is not None:
                 self._conclude(ended, line)
-            if is_part:
+            if is_part or in_group and self._tracebacks.waiting and body.startswith("Traceback"):
                 return
         lowered = text.lower()
         if entry.source != "unit":
@@ -180,7 +184,7 @@ class Diagnosis:
                 self.warn(line.text)
             return
         proven = traceback.head in ("scheduler", "warmup")
-        line = replace(line, rank=traceback.rank or line.rank)
+        line = replace(line, rank="" if traceback.mixed else traceback.rank or line.rank)
         if traceback.asserted and line.body.strip(": ") == "AssertionError":
             told = f"AssertionError: {traceback.asserted}"  # without a text of its own, its source is all it says
             line = replace(line, entry=replace(line.entry, text=line.entry.text.replace(line.body, told)), text=line.text.replace(line.body, told), body=told)
@@ -198,6 +202,8 @@ class Diagnosis:
         found.proof = found.proof or proven
         found.shaped = True
         standing = next((item for item in self.findings if item.order == traceback.finding), None)
+        if standing is not None and traceback.mixed:
+            standing.rank = ""
         if standing is None:
             traceback.finding = found.order
             self._add(found)
@@ -264,7 +270,8 @@ class Diagnosis:
             if found.run not in item.runs:
                 continue
             near = found.last - item.last <= _SAYS_MORE and not found.rank
-            if found.kind == "fatal" and found.code in item.yields_to and (item.kind == "wrapper" or near and (found.hint or found.code != item.code)):
+            better = found.kind == "fatal" or found.kind == "wrapper" and bool(found.hint) and not item.hint
+            if better and found.code in item.yields_to and (item.kind == "wrapper" or near and (found.hint or found.code != item.code)):
                 return item
             if may_go_on(item) and found.kind == "fatal" and not found.rank and found.last - item.last <= _GOES_ON:
                 return item

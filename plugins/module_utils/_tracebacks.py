@@ -16,7 +16,7 @@ _KEPT = 64
 
 _HEADER = re.compile(
     r"(?<!\w)(?P<head>\w*(?:Scheduler|Manager|Controller|Worker|Engine|Process) hit an exception"
-    r"|initialization failed\. ?warmup error)(?:: ?(?P<rest>.*))?$|^(?P<plain>Traceback(?: \(most recent call last\))?:?(?: \.\.\.)?$)",
+    r"|initialization failed\. ?warmup error)(?:: ?(?P<rest>.*))?$|^(?P<plain>(?:Exception Group )?Traceback(?: \(most recent call last\))?:?(?: \.\.\.)?$)",
     re.IGNORECASE,
 )
 _OPENING = ("exception", "traceback", "warmup error")  # no traceback opens without one of these words
@@ -26,6 +26,8 @@ _HARMLESS = re.compile(
 _OF_ARGUMENTS = re.compile(r"server_args|arg_groups|argument|launch_server", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"/(?:transformers|tokenizers|huggingface_hub|safetensors|torch|pydantic|flashinfer|triton)/[\w/.]*\.py\"?")
 _REQUEST = re.compile(r"^(?:Receive|Finish): obj=|^\w+ReqInput\(")  # what clients wrote, whatever it looks like
+_GROUP = re.compile(r"^(?:[\w.]+\.)?(?:Base)?ExceptionGroup: ")
+_OTHER_WENT = re.compile(r"(?:closed|reset) by (?:remote )?peer|recvValue failed|broken pipe|remote process (?:has )?exit", re.IGNORECASE)
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _FRAME = re.compile(r"^\s+\S|^\^+$|^File \"|^\.\.\.$|^\[Previous line repeated")
 # A lower-case word without a dot is a tool that speaks (ninja, nvcc), not an exception.
@@ -54,6 +56,7 @@ class Traceback:
     untold: bool = False  # harmless, and not worth a word either
     of_arguments: bool = False  # its last file reads the command line
     elsewhere: bool = False  # its last file is of another package
+    mixed: bool = False  # the exception may as well be that of another rank
     asserted: str = ""  # the source of the assertion that it went through last
 
 
@@ -63,6 +66,8 @@ class Tracebacks:
     def __init__(self) -> None:
         self.open: list[Traceback] = []
         self.closed: list[Traceback] = []
+        self._last_frame = ""
+        self._frames_alternate = False  # several tracebacks are written line by line among each other
 
     def __bool__(self) -> bool:
         return bool(self.open or self.closed)
@@ -134,6 +139,8 @@ class Tracebacks:
             return False, None
         if _FRAME.match(body):
             traceback.frames += 1
+            self._frames_alternate = len(self.open) > 1 and (self._frames_alternate or body == self._last_frame)
+            self._last_frame = body
             if body.lstrip().startswith("File "):
                 traceback.of_arguments = bool(_OF_ARGUMENTS.search(body))
                 traceback.elsewhere = bool(_ELSEWHERE.search(body))
@@ -142,8 +149,16 @@ class Tracebacks:
             return not ("fatal error: " in body or is_exception(body.strip())), None
         if not _ANY_EXCEPTION.match(body) or _HEADER.search(body):
             return False, None
+        if _GROUP.match(body):
+            return True, None  # what it holds follows
         if traceback.head == "plain" and not traceback.frames and not is_exception(body):
             return False, None
+        alike = [item for item in self.open if item.head != "harmless"]
+        if not entry.pid and not rank and len(alike) > 1:
+            if _OTHER_WENT.search(body):
+                traceback = alike[-1]  # who speaks last only lost the others
+            else:
+                traceback.mixed = self._frames_alternate and len({item.rank for item in alike}) > 1
         self.open.remove(traceback)
         self._remember(traceback)
         return True, None if traceback.untold else traceback

@@ -17,11 +17,8 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._signatures import D
 from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import Run, UnitWatch
 
 _STATUS = re.compile(r"status=(\d+)/(\w+)")
-_STEP_LINE = (
-    r"failed at step",
-    r"requested working directory|failed to (?:locate|execute|set up|determine|load|open|create|drop|change)",
-    r"status=2\d\d/",
-)
+_STEP_LINE = (r"failed at step", r"requested working directory|(?:failed|unable) to (?:locate|execute|set up|determine|load|open|create|drop|change)", r"status=2\d\d/")
+_STEP_PATH = r"\b(?:failed|unable) to .{0,80}[ ']/"  # systemd's word on the path that was in the way
 _END_LINE = (r"main process exited", r"control process exited", r"failed with result", r"deactivated successfully")
 _GENERIC = ("scheduler_crashed", "exited", "killed_unknown")
 # What a restart cannot heal: such an end is told at once, however many restarts the wait would allow.
@@ -45,14 +42,21 @@ def make(code: str, words: dict[str, str], line: str = "", rank: str = "", hint:
     return Cause(code, summary, line, rank, hint or usual_hint, seen, time_us)
 
 
+_CUT_OFF = (
+    "The line of the error itself did not come: read on below the line in the journal; if journald dropped lines, set LogRateLimitIntervalSec=0 in the "
+    "unit and start again."
+)
+
+
 def of_finding(found: Finding, words: dict[str, str]) -> Cause:
-    return make(found.code, {**words, **found.words}, found.line, found.rank, found.hint, found.seen, found.time_us)
+    hint = found.hint or (_CUT_OFF if found.pending else "")
+    return make(found.code, {**words, **found.words}, found.line, found.rank, hint, found.seen, found.time_us)
 
 
 def of_end(diagnosis: Diagnosis, watch: UnitWatch, run: Run, run_key: str, words: dict[str, str], last_line: str) -> Cause:
     """Why a run of the unit ended; ``last_line`` is the last that it wrote itself."""
     found = diagnosis.best() if len(watch.runs) > 1 and run is watch.run else diagnosis.best(run_key)
-    strong = found is not None and found.strong
+    strong = found is not None and found.strong and (run_key in found.runs or run is not watch.run)
     if run.result == "start-limit-hit" or watch.kept_from_restarting() or watch.line(r"start request repeated too quickly")["text"]:
         return _start_limit(diagnosis, watch, words)
     step = _exec_step(watch, run)
@@ -70,7 +74,12 @@ def of_end(diagnosis: Diagnosis, watch: UnitWatch, run: Run, run_key: str, words
     if run.result == "oom-kill" and (not strong or found.code in _GENERIC):
         item = watch.line(r"oom", r"failed with result")
         return make("host_oom", words, item["text"], time_us=item["time_us"])
-    stopped_first = run.stop_asked is not None and (found is None or found.at >= run.stop_asked)
+    stopped_first = run.stop_asked is not None and (found is None or found.at >= run.stop_asked or not strong)
+    over = watch.line(r"reached runtime time limit")
+    if over["text"] and not (strong and found.proof):
+        hint = "Take RuntimeMaxSec= out of the unit (systemctl cat shows the drop-in that sets it), then start it again."
+        how = " because its RuntimeMaxSec= was over"
+        return make("exited", {**words, "how": how}, over["text"], hint=hint, time_us=over["time_us"])
     if run.result == "timeout" and (not strong or stopped_first):
         return _timed_out(watch, run, words)
     if watch.stopped_by_somebody(run) and (not strong or stopped_first):
@@ -99,7 +108,7 @@ def of_never_started(watch: UnitWatch, words: dict[str, str]) -> Cause:
     return cause
 
 
-def of_crash_loop(diagnosis: Diagnosis, watch: UnitWatch, words: dict[str, str]) -> Cause:
+def of_crash_loop(diagnosis: Diagnosis, watch: UnitWatch, words: dict[str, str], last_line: str = "") -> Cause:
     found = diagnosis.best()
     count = watch.restarts
     told = {
@@ -108,8 +117,10 @@ def of_crash_loop(diagnosis: Diagnosis, watch: UnitWatch, words: dict[str, str])
         "inner_hint": "Read the lines before each end in the unit's journal.",
     }
     if found is None:
-        item = watch.line(*_END_LINE)
-        return make("crash_loop", told, item["text"] or _any_end_line(watch), seen=count)
+        if last_line and any(re.search(_END_LINE[1], item["text"], re.IGNORECASE) for item in watch.lines):
+            told["inner_hint"] = "A command beside the server fails (ExecStartPre= or ExecStartPost=): mend what the line says, or that step of the unit."
+            return make("crash_loop", told, last_line, seen=count)
+        return make("crash_loop", told, watch.line(*_END_LINE)["text"] or _any_end_line(watch), seen=count)
     inner = of_finding(found, words) if found.code in CAUSES and found.code != "exited" else None
     seen = max(len(found.runs), 1)
     told["inner"] = f"The same error was seen {seen} times. " if seen > 1 else ""
@@ -150,10 +161,11 @@ def _exec_step(watch: UnitWatch, run: Run) -> tuple[int, str] | None:
 
 def _unit_exec(watch: UnitWatch, step: tuple[int, str], words: dict[str, str]) -> Cause:
     number, name = step
-    item = watch.line(*_STEP_LINE)
+    item, about = watch.line(*_STEP_LINE), watch.line(_STEP_PATH)["text"].partition(": ")[2]
+    line = item["text"] if not about or about in item["text"] else f"{item['text']}; before it: {about}"
     hint = EXEC_STEPS.get(number, ("", ""))[1] or EXEC_STEP_HINT
     told = {**words, "step": f": the step {name} failed before the program ran (status={number}/{name})", "step_hint": hint}
-    return make("unit_exec", told, item["text"], time_us=item["time_us"])
+    return make("unit_exec", told, line, time_us=item["time_us"])
 
 
 def _timed_out(watch: UnitWatch, run: Run, words: dict[str, str]) -> Cause:
@@ -181,6 +193,8 @@ def _any_end_line(watch: UnitWatch) -> str:
     return next((item["text"] for item in watch.lines if re.search(_END_LINE[0], item["text"], re.IGNORECASE)), "")
 
 
+# What shells, interpreters and launchers say, as distinct from the server.
+_OF_A_SHELL = re.compile(r"^(?:\S+: line \d+: |exec: |\S*\b(?:ba|da)?sh: |env: |\S*python[\d.]*: (?:can't open file|No module named)|docker: |podman: |Error: )")
 # What an exit status alone may mean, as no more than a hint.
 _STATUS_HINTS = {
     2: "Status 2 is how the server's argument parser ends: look for its error line, and check the flags against this version.",
@@ -189,6 +203,11 @@ _STATUS_HINTS = {
 
 
 def _unexplained(watch: UnitWatch, run: Run, found: Finding | None, words: dict[str, str], last_line: str) -> Cause:
+    control = watch.line(r"(?:control|main) process exited")
+    if "ontrol process" in control["text"] and found is None:
+        cause = make("exited", {**words, "how": "", "why": ""}, last_line or control["text"], hint="Mend what the line says, or that step of the unit.")
+        cause.summary = "A command beside the server (ExecStartPre= or ExecStartPost=) failed, so systemd gave the start up."
+        return cause
     killed = run.exit_code in ("killed", "dumped")
     item = watch.line(*_END_LINE)
     if killed and found is None:
@@ -202,14 +221,13 @@ def _unexplained(watch: UnitWatch, run: Run, found: Finding | None, words: dict[
         how = f" ({_signal_name(run.exit_status)})"
     if run.result not in _UNREADABLE_RESULTS:
         how += f", for systemd the result is {run.result}"
-    control = watch.line(r"control process exited")
-    if control["text"] and not watch.line(r"main process exited")["text"] and found is None:
-        cause = make("exited", {**words, "how": "", "why": ""}, last_line or control["text"], hint="Mend what the line says, or that step of the unit.")
-        cause.summary = "A command beside the server (ExecStartPre= or ExecStartPost=) failed, so systemd gave the start up."
-        return cause
-    told = {**words, "how": how, "why": " with an error" if found else f" and no line of {words.get('journal', 'the journal')} says why"}
+    journal = words.get("journal", "the journal")
+    silent = f" and no line of {journal} is a known cause: its last one is quoted" if last_line else f" and no line of {journal} says why"
+    told = {**words, "how": how, "why": " with an error" if found else silent}
     if found is None:
         hint = _STATUS_HINTS.get(run.exit_status or 0, "") if run.exit_code == "exited" else ""
+        if _OF_A_SHELL.search(last_line):
+            hint = "Mend the command in ExecStart=, or the script that it runs: the line is not the server's own."
         return make("exited", told, last_line or item["text"], hint=hint, time_us=0 if last_line else item["time_us"])
     return make(
         "exited",

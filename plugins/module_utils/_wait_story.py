@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Cause, Entry, UnitState
@@ -37,6 +38,9 @@ _LOOK_AT = {
     "ready": "look at the last line",
 }
 
+_USAGE = re.compile(r"(?:\S+: )?usage:", re.IGNORECASE)
+_TELLS_NOTHING = re.compile(r"server_args=|^(?:See|Try|Run) '.{0,80}--help|^(?:Killed|Terminated|Aborted)$|^For more information\b|--help' for more")
+
 
 class Story:
     """All state is plain, so that it can be kept as JSON."""
@@ -48,7 +52,8 @@ class Story:
         self.tail: list[str] = []
         self.around: list[str] = []  # from a little before the first error on
         self.last_step = ""  # the last line that told of progress
-        self.last_own = ""  # the last line that the unit's processes wrote
+        self.last_own = ""  # the last line that the unit's processes wrote and that may tell something
+        self.in_usage = False  # what comes is the text that a program prints about its options
 
     def tell(self, at: float, phase: str, what: str) -> None:
         if len(self.timeline) >= _TIMELINE:
@@ -67,13 +72,22 @@ class Story:
     def line(self, entry: Entry, is_finding: bool) -> None:
         text = entry.text[:_SHOWN]
         if entry.source == "unit":
-            self.last_own = text
+            self._own_line(text)
         if is_finding and not self.around:
             self.around = self.tail[-8:] + [text]
         elif self.around and len(self.around) < _TAIL:
             self.around.append(text)
         self.tail.append(text)
         del self.tail[:-_TAIL]
+
+    def _own_line(self, text: str) -> None:
+        """Remember the last line of the unit's processes that may tell something."""
+        if _USAGE.match(text):
+            self.in_usage = True
+        elif self.in_usage and text.startswith((" ", "[", "\t", "<")):
+            return
+        elif not _TELLS_NOTHING.search(text):
+            self.in_usage, self.last_own = False, text
 
     def find(self, *words: str) -> str:
         """The first kept line that holds one of the words."""

@@ -21,7 +21,11 @@ _ENDED_LINE = re.compile(
 _STOPPING_LINE = re.compile(r"^(?:\S+: )?stopp(?:ing|ed) ", re.IGNORECASE)
 _STOP_TIMED_OUT = re.compile(r"state '?(?:final-|stop-)\S* timed out|stop-(?:sigterm|post|sigkill)\S* timed out|stopping timed out", re.IGNORECASE)
 _MISSING_LINE = re.compile(r"unit \S+ (?:could not be found|not found|does not exist)|failed to (?:start|load) .{0,200}not found", re.IGNORECASE)
-_NOT_STARTED_LINE = re.compile(r"dependency failed for|failed with result 'dependency'|unmet condition|condition check resulted in|refusing\b", re.IGNORECASE)
+_NOT_STARTED_LINE = re.compile(
+    r"dependency failed for|failed with result 'dependency'|unmet condition|condition check resulted in|refusing\b|asserts? failed|assertion failed for"
+    r"|skipped due to ",
+    re.IGNORECASE,
+)
 _EXITED_LINE = re.compile(r"main process exited, code=(\w+), status=(\d+)", re.IGNORECASE)
 _RESTART_LINE = re.compile(r"scheduled restart job", re.IGNORECASE)
 _MASKED_LINE = re.compile(r"unit \S+ is masked", re.IGNORECASE)
@@ -239,6 +243,8 @@ class UnitWatch:
         return self.state.active_state == "failed" and self.run.restarts is not None and self.state.restarts > self.run.restarts
 
     def stopped_by_somebody(self, run: Run) -> bool:
+        if run.result == "exit-code" and self.line(r"control process exited")["text"]:
+            return False  # systemd itself ended the server, because a command beside it failed
         if run.exit_code == "killed" and run.exit_status == _SIGTERM or run.exit_code == "exited" and run.exit_status == 128 + _SIGTERM:
             return True
         clean = run.result in ("success", "") and run.exit_code in ("", "exited") and not run.exit_status

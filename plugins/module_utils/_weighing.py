@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import GENERIC, STRENGTH, Finding
+from ansible_collections.gpuops.sglang.plugins.module_utils._phases import PHASES
 
 _OUTLIVED = 3.0  # seconds after which a line that is no exception was only a warning, when another one ends the server
 _OUTLIVED_EXCEPTION = 10.0
+_TOGETHER = ("kv_cache", "graphs", "bind", "warmup", "ready")  # phases that all ranks enter together
 # What the server says when it finds no card, and what tells why.
 _FOR_WANT_OF_A_DRIVER = ("gpu_count", "driver_missing")
 OF_THE_DRIVER = ("driver_mismatch", "driver_too_old", "fabric_manager", "module_conflict", "module_not_built", "secure_boot", "gpu_lost")
@@ -35,6 +37,13 @@ def weigh(candidates: list[Finding]) -> Finding | None:
 def _surest(item: Finding) -> tuple[int, bool, int]:
     """A traceback whose exception has not come says less than a line that names a cause; of weak lines the one with the exit code says more."""
     return STRENGTH["plain" if item.pending else item.kind], item.kind == "weak" and not item.words.get("exit"), item.order
+
+
+def survived(item: Finding, reached: str) -> bool:
+    """Did its run go on to a later phase, which no rank enters without the others? Then the line was no more than a warning."""
+    if item.proof or item.kind == "evidence" or reached not in _TOGETHER:
+        return False
+    return PHASES.index(item.phase or "process") < PHASES.index(reached)
 
 
 def _outlived(early: Finding, late: Finding) -> bool:
