@@ -10,7 +10,7 @@ import re
 from typing import Any, Iterable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._json_log import unfolded
-from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import parted
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import is_parted, parted
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 from ansible_collections.gpuops.sglang.plugins.module_utils._redact import Redactor
 
@@ -130,10 +130,16 @@ class Decoder:
             message = unfolded(message)
         time_us = _number(record.get("__REALTIME_TIMESTAMP"))
         monotonic_us = _number(record.get("__MONOTONIC_TIMESTAMP"))
-        lines = [message.rstrip()] if message.isprintable() and len(message) <= _LONGEST_LINE else clean_lines(message)
-        if source == "unit":
-            lines = [part for line in lines for part in parted(line)]
         clean = self._redactor.clean
+        if message.isprintable() and len(message) <= _LONGEST_LINE:
+            message = message.rstrip()
+            if source != "unit" or not is_parted(message):
+                return [Entry(clean(message), source, invocation, pid, time_us, monotonic_us)] if message else []
+            lines = [message]
+        else:
+            lines = clean_lines(message)
+        if source == "unit":
+            lines = [part for line in lines for part in (parted(line) if is_parted(line) else (line,))]
         return [Entry(clean(line), source, invocation, pid, time_us, monotonic_us) for line in lines if line]
 
     def _source(self, record: dict[str, Any], pid: int, has_subject: bool) -> str:

@@ -15,6 +15,8 @@ SETTLE_SILENT = 1.0  # seconds the journal may take to bring the cause after the
 SETTLE_TOLD = 0.2  # the same, once systemd's own line about the end has been read and what is known explains it
 DOOM_GRACE = 2.0  # seconds from a line that no server survives to the verdict, if systemd does not say it first
 SUSPECT_GRACE = 5.0  # seconds without progress after the line of an error that a server might survive
+NAMESAKE_QUIET = 30.0  # seconds without progress after the kernel's word on a process that is perhaps ours
+NAMESAKE_HUNG = 8.0  # the same, while a request goes unanswered
 ECHO_GRACE = 3.0  # seconds for the cause, when only an echo of it was seen
 FOREIGN_LOOK = 0.2  # seconds to the second look at somebody else's listener
 FOREIGN_ANSWER = 1.5  # seconds that listener has to say which model it serves
@@ -39,6 +41,7 @@ _SURVIVABLE = (
     "driver_too_old",
     "attention_backend",
     "unsupported_model",
+    "disk_full",
 )
 
 
@@ -78,6 +81,8 @@ class Judge:
         found = seen.best()
         if found is not None:
             moments.append(found.at + SUSPECT_GRACE)
+            if found.namesake:
+                moments += [max(found.at, seen.progress_at) + NAMESAKE_QUIET, max(found.at, seen.ladder.asked_at) + NAMESAKE_HUNG]
         return moments
 
     def _fail(self, verdict: str, cause: Cause) -> Verdict:
@@ -185,6 +190,9 @@ class Judge:
             grace = DOOM_GRACE if strong and not self._is_zombie(found) else ECHO_GRACE
             if now - diagnosis.doom_at < grace - 1e-6:
                 return None
+        elif found is not None and found.namesake:
+            if not self._misses_it(now, found):
+                return None
         elif not (
             strong
             and found.shaped
@@ -194,6 +202,12 @@ class Judge:
         ):
             return None
         return self._cause_while_alive(found)
+
+    def _misses_it(self, now: float, found: Finding) -> bool:
+        """Has all stood still since the kernel spoke of a process that is perhaps ours?"""
+        ladder = self.seen.ladder
+        hung = self.seen.listening and bool(ladder.in_flight) and now - max(found.at, ladder.asked_at) >= NAMESAKE_HUNG - 1e-6
+        return hung or now - max(found.at, self.seen.progress_at) >= NAMESAKE_QUIET - 1e-6
 
     def _is_zombie(self, found: Finding | None) -> bool:
         """Does HTTP still answer, though what was read means that the engine is gone?"""
@@ -273,6 +287,7 @@ class Judge:
             self.seen.listener is None
             or not self.seen.listener.listening
             or self.seen.listener.in_unit is False
+            or self.seen.too_early
             or (self.seen.listener_at or 0.0) < done
         ):
             return False
@@ -300,6 +315,8 @@ class Judge:
         if watch.run is None or watch.run.ended is not None:
             return None
         found = diagnosis.best(watch.run_key)
+        if found is not None and found.namesake:
+            return self._cause_while_alive(found)
         fresh = found is not None and found.strong and found.shaped and now - found.at <= SUSPECT_GRACE and found.steps == self.seen.phases.steps
         if diagnosis.doom_run == watch.run_key or fresh and found.code not in _SURVIVABLE:
             return self._cause_while_alive(found)

@@ -14,9 +14,8 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._observation import 
 _GROUP = re.compile(r"\btask_memcg=([^,\s]+)")
 _PID = re.compile(r"\bpid=(\d+)|killed process (\d+)|\bpid='?(\d+)|\[(\d+)\]: segfault", re.IGNORECASE)
 _NAME = re.compile(r"\bname=([^,\s<]+)|killed process \d+ \(([^)]{0,64})\)|\btask=([^,\s]+)|(?<!\S)(\S+)\[\d+\]: segfault", re.IGNORECASE)
-_RANK = re.compile(r"sglang", re.IGNORECASE)
 _LIKE_A_RANK = re.compile(
-    r"python|pt_main|multiproc|uvicorn|ray::"
+    r"sglang|python|pt_main|multiproc|uvicorn|ray::"
     r"|^(?:cicc|cc1|ptxas|nvcc|nvlink|cudafe|fatbinary|ninja|as$|ld|[cg]\+\+|gcc|clang)",
     re.IGNORECASE,
 )
@@ -35,14 +34,12 @@ class KernelLog:
         self.foreign: list[tuple[str, dict[str, Any]]] = []  # pid and line
 
     def whose(self, text: str) -> str:
-        """``ours`` or ``foreign`` by control group or name, ``namesake`` by a name that a rank may have, ``unnamed`` when no process is named."""
+        """``ours`` or ``foreign`` by control group or pid, ``namesake`` by a name that a rank may have, ``unnamed`` when no process is named."""
         pid = _pid(text)
         group = _GROUP.search(text)
         if group:
             whose = OURS if self.unit in group.group(1).split("/") else FOREIGN
-            self.pids[pid] = whose
-            if len(self.pids) > _PIDS_KEPT:
-                del self.pids[next(iter(self.pids))]
+            self._remember(pid, whose)
             return whose
         if pid in self.pids:
             return self.pids[pid]
@@ -50,7 +47,17 @@ class KernelLog:
         if not name:
             return UNNAMED
         named = next(part for part in name.groups() if part)
-        return OURS if _RANK.search(named) else NAMESAKE if _LIKE_A_RANK.search(named) else FOREIGN
+        return NAMESAKE if _LIKE_A_RANK.search(named) else FOREIGN
+
+    def own(self, pid: int) -> None:
+        """A process that writes into the unit's journal is the unit's."""
+        if pid and self.pids.get(str(pid)) != OURS:
+            self._remember(str(pid), OURS)
+
+    def _remember(self, pid: str, whose: str) -> None:
+        self.pids[pid] = whose
+        if len(self.pids) > _PIDS_KEPT:
+            del self.pids[next(iter(self.pids))]
 
     def keep(self, entry: Entry, whose: str) -> None:
         """Remember a line about a process of somebody else, which may turn out to be ours."""

@@ -19,6 +19,7 @@ _COLLECTOR = re.compile(
     r"20\d\d-\d\d-\d\d[T ][\d:.,]{8,20}(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?(?=\S|  )|\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} "
     r"|[\w.-]{1,64} {1,20}\| |\((?:[\w:.-]{1,64} )?pid=\d+(?:, ip=[\d.:a-f]+)?\) ?|\[\d{1,4},\d{1,5}\]<std(?:err|out)>: ?"
 )
+_COLLECTED = tuple("0123456789(")  # how their prefixes begin, where they have no other mark
 # The prefix of a line that was written behind another one without an end, as a progress bar is.
 _GLUED = re.compile(r"(?=\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d[ \w]{0,60}\])")
 
@@ -36,12 +37,16 @@ def _bare(text: str) -> str:
     return text.translate(_NO_DIGITS)
 
 
+def is_parted(text: str) -> bool:
+    """May there be more in a line than one line of a log? A quick look, for most lines."""
+    start = text[:80]
+    return start[:1] in _COLLECTED or " | " in start or "]<std" in start or text.find("[20", 1) > 0
+
+
 def parted(text: str) -> list[str]:
     """The lines that one line of a log holds, without what a collector put before them."""
-    if text[:1] not in " [" or "]<std" in text[:20]:
-        text = _COLLECTOR.sub("", text, count=1) if _COLLECTOR.match(text) else text
-    if text.find("[20", 1) < 0:
-        return [text]
+    match = _COLLECTOR.match(text)
+    text = text[match.end() :] if match else text
     return [part for part in _GLUED.split(text) if part.strip()]
 
 

@@ -24,6 +24,7 @@ _TP_BY_EP = re.compile(r"tp_size \(?(\d{1,4})\)? must be divisible by ep_size", 
 _PORT_NUMBER = re.compile(
     r"\bport:? ?=?(\d{2,5})\b|'[^']{0,80}', (\d{2,5})\)|port[= ](\d{2,5})\b|\bat (\d{2,5}) is not|\]?:(\d{4,5})\b", re.IGNORECASE
 )
+_PORT_SETTING = re.compile(r"port\w*=\d+")
 _INNER_OF_CAPTURE = ("no_kernel_for_arch", "shared_memory_limit", "attention_backend", "jit_failed", "jit_tool_missing", "missing_cuda_lib")
 # A word -> the places of the signatures that it may lead to: most lines are done with after these words.
 _BY_CUE: dict[str, list[int]] = {}
@@ -53,6 +54,7 @@ class Finding:
     run: str = ""
     proof: bool = False
     shaped: bool = False  # the line has the form of an exception
+    namesake: bool = False  # a line of the kernel about a process that has no more than the name of one of ours
     pending: bool = False  # a traceback whose last line has not come yet
     hint: str = ""
     phase: str = ""
@@ -189,7 +191,8 @@ def _words(code: str, text: str, groups: dict[str, str], capability: str) -> dic
         words["gpu"] = f" (GPU {gpu.group(1)})"
     if code == "port_in_use":
         number = _PORT_NUMBER.search(text)
-        port = groups.get("number") or (next((part for part in number.groups() if part), "") if number else "")
+        several = len(_PORT_SETTING.findall(text)) > 1  # which of them was taken is not said
+        port = groups.get("number") or (next((part for part in number.groups() if part), "") if number and not several else "")
         if port:
             words["port"] = f" ({port})"
     if code == "no_kernel_for_arch" and capability:

@@ -45,6 +45,7 @@ class Listener:
     name: str = ""
     in_unit: bool | None = None  # is the owner inside the unit's control group; None when that cannot be told
     unit: str = ""  # the systemd unit of the owner, where that can be told
+    leftover: bool = False  # the owner is older than the unit's main process: it stayed behind from an earlier run
 
 
 @dataclass(frozen=True)

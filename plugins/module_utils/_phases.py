@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ansible_collections.gpuops.sglang.plugins.module_utils._counters import Counters
 from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, has_any, shape, split
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 
@@ -17,7 +18,8 @@ _LABELS_KEPT = 256
 
 _FREE = re.compile(r"avail[ _]mem=([\d.]+) ?GB", re.IGNORECASE)
 _SIZE = r"[\d.,]+ ?[kKMGT]?i?B?"
-_BAR = re.compile(rf"(?:^|[\s:])(?P<percent>\d{{1,3}})% ?(?:Completed ?)?\|(?:[^|]{{0,200}}\|)? ?(?P<done>{_SIZE})/(?P<total>{_SIZE})", re.IGNORECASE)
+_BAR = re.compile(rf"(?:^|[\s:])(?P<percent>\d{{1,3}})% ?(?:Completed ?)?\|(?:[^|]{{0,200}}\|)? ?(?P<done>{_SIZE}?) ?/ ?(?P<total>{_SIZE})", re.IGNORECASE)
+_ADDRESS = re.compile(r"running on (https?://[^\s/]{1,200})")
 _BRACKETS = re.compile(r"\([^)]{0,200}\)|\[[^\]]{0,200}\]")
 
 # Older versions say "Init torch distributed", those from 0.5.21 on "Init parallel"; the names of captures changed with 0.5.15.
@@ -51,12 +53,14 @@ class Phases:
         self.free_gb: float | None = None
         self.announced = False  # the server said that it is ready
         self.compiling = False  # it said that what comes now may take long
+        self.address = ""  # where the server says that it listens
         self.line = ""  # the last line that told of progress
         self.steps = 0  # grows with every phase and every step of progress
         self._open: dict[str, list[str]] = {}  # mark -> ranks that began and have not ended
         self._captured: list[str] = []  # ranks that have ended their capture
         self._compiling_said = ""
         self._bars: dict[str, str] = {}
+        self._counters = Counters()
         self._dull = Dull()
 
     def capturing(self, rank: str) -> bool:
@@ -74,9 +78,13 @@ class Phases:
         if shape_of_line in self._dull:
             return False
         lowered = text.lower()
+        counted = self._counters.moved(shape_of_line, text, lowered) if _ORDER[self.phase] < _ORDER["ready"] else None
         if not has_any(lowered, _CUES) or "server_args=" in lowered:
-            self._dull.add(shape_of_line)
-            return False
+            if counted is None:
+                self._dull.add(shape_of_line)
+            elif counted:
+                self.line = text
+            return bool(counted)
         moved = False
         for phase, what, words in _MARKS:
             if has_any(lowered, words):
@@ -109,6 +117,8 @@ class Phases:
             return changed
         if what == "announced":
             self.announced = True
+        listens = _ADDRESS.search(text)
+        self.address = listens.group(1) if listens else self.address
         ranks = self._open.setdefault(phase, [])
         if what == "end":
             if rank in ranks:
@@ -175,10 +185,11 @@ class Phases:
         return "".join(parts)
 
     def dump(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_dull"}
+        return {**{name: value for name, value in vars(self).items() if name != "_dull"}, "_counters": self._counters.dump()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        self._counters.restore(state["_counters"])
+        vars(self).update({name: value for name, value in state.items() if name != "_counters"})
 
 
 def _moment(now: float, entry: Entry) -> float:

@@ -70,6 +70,8 @@ class Wait:
         self.seen.start(now)
         if self._verdict is not None or self.seen.listener is None or not self.seen.listener.listening or not self.seen.watch.active:
             return None
+        if self.seen.too_early:
+            return None
         if self.seen.listener.in_unit is False:
             if self.seen.foreign_asked or self.seen.foreign_since is None or self.seen.ladder.in_flight:
                 return None
@@ -140,6 +142,8 @@ class Wait:
             self.seen.unit_due = True
             self.seen.watch.read(now, entry)
         before = self.seen.phases.phase
+        if entry.source == "unit":
+            self.seen.kernel.own(entry.pid)
         if entry.source == "unit" and current:
             announced = self.seen.phases.announced
             if self.seen.phases.feed(now, entry):
@@ -205,7 +209,7 @@ class Wait:
             self.seen.foreign_since = now if self.seen.foreign_since is None else self.seen.foreign_since
         else:
             self.seen.foreign_since, self.seen.foreign_looks, self.seen.foreign_asked = None, 0, False
-            if listener.listening and self.seen.watch.active and self.seen.phases.enter(now, "warmup"):
+            if listener.listening and self.seen.watch.active and not self.seen.too_early and self.seen.phases.enter(now, "warmup"):
                 self.seen.progress_at = now
                 self.seen.tell(now, f"listening on port {self.options.port}")
 

@@ -120,6 +120,14 @@ class Seen:
         return self.diagnosis.best(self.watch.run_key)
 
     @property
+    def too_early(self) -> bool:
+        """Does a process of the unit listen that cannot be this run's server, one that stayed behind, say?"""
+        listener, run, phases = self.listener, self.watch.run, self.phases
+        if listener is None or run is None or not listener.in_unit or not listener.pid or not run.pid or listener.pid == run.pid:
+            return False
+        return listener.leftover or not phases.announced and phases.phase in ("distributed", "weights", "kv_cache", "graphs")
+
+    @property
     def listening(self) -> bool:
         """Does somebody listen who may be the unit?"""
         return self.listener is not None and self.listener.listening and self.listener.in_unit is not False

@@ -428,8 +428,7 @@ MEMORY = (
         ("out of memory", "oom killer", "oom-kill", "oomd"),
         r"killed by the OOM killer|Failed with result 'oom-kill'|systemd-oomd killed|due to memory pressure|oom-kill(?:ed)? (?:event|process)",
         "evidence",
-        True,
-        ("systemd",),
+        sources=("systemd",),
     ),
     _sign(
         "host_oom",
@@ -508,7 +507,7 @@ GPU = (
         True,
         _KERNEL,
     ),
-    _sign("gpu_lost", "xid", r"NVRM: Xid .{0,80}: (?:48|62|64|74|79|92|95|110|119|120|136|140|143|145)\b", "evidence", True, ("kernel",)),
+    _sign("gpu_lost", "xid", r"NVRM: Xid .{0,80}: (?:48|62|64|74|79|95|110|119|120|136|140|143|145)\b(?!.{0,80}\bnon-?fatal)", "evidence", True, ("kernel",)),
     _sign(
         "gpu_count",
         ("device ordinal", "no cuda gpus", "device_count", "visible devices", "gpus available"),

@@ -150,6 +150,7 @@ class Diagnosis:
                 return
             if whose == FOREIGN:
                 found.kind = "weak"
+            found.namesake = True
             found.proof = found.proof and whose == NAMESAKE and found.code == "gpu_lost"
         if found is None and line.entry.source == "unit" and is_exception(line.body):
             found = self._unknown(line, proven=False)

@@ -145,7 +145,8 @@ class SocketTable:
         if not pid:
             return Listener(listening=True)
         unit = self._unit if pid in own else unit_of_pid(pid, self._proc)
-        in_unit = unit == self._unit if unit or own else None
+        # Where the unit's own processes are known, a namesake in a container or under a user's systemd is another unit.
+        in_unit = pid in own if own else unit == self._unit if unit else None
         return Listener(listening=True, pid=pid, name=name_of_pid(pid, self._proc), in_unit=in_unit, unit=unit)
 
     def _processes(self) -> list[int]:

@@ -170,6 +170,15 @@ def unit_of_pid(pid: int, proc: str = "/proc") -> str:
     return ""
 
 
+def start_ticks(pid: int, proc: str = "/proc") -> int:
+    """When a process began, in clock ticks since the boot; 0 when it cannot be told."""
+    try:
+        with open("%s/%d/stat" % (proc, pid), encoding="utf-8", errors="replace") as handle:
+            return int(handle.read().rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def user_of_pid(pid: int, proc: str = "/proc") -> str:
     """Name, or number, of the user a process runs as."""
     uid = _status_field(pid, "Uid", proc).split()

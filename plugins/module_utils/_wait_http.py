@@ -23,6 +23,7 @@ PERSISTENT = {
     "broken_token": (3, 10.0),
     "silent_token": (3, 60.0),
 }
+_PATIENCE = 1.8
 _SHOWN = 80
 
 
@@ -61,6 +62,7 @@ class Ladder:
         """Forget everything: another process answers now."""
         self.step = "models"
         self.in_flight = ""
+        self.asked_at = 0.0
         self.next_at = 0.0
         self.since: float | None = None
         self.has_ready: bool | None = None
@@ -84,7 +86,7 @@ class Ladder:
         if self.step == "models" and self.models_good:
             self.step = "ready"
         probe = self._probe()
-        self.in_flight = probe.path
+        self.in_flight, self.asked_at = probe.path, now
         return probe
 
     def _probe(self) -> Probe:
@@ -100,7 +102,9 @@ class Ladder:
             body["prompt"] = "Hello"
         else:
             body["messages"] = [{"role": "user", "content": "Hello"}]
-        return Probe(self.token_path, "POST", body, max(self.probe_timeout, FLAG_TIMEOUT))
+        # Every other request has more patience: a server under load may take longer than the limit and yet be alive.
+        patience = _PATIENCE if self.bad.get("silent_token", {}).get("count", 0) % 2 else 1.0
+        return Probe(self.token_path, "POST", body, max(self.probe_timeout, FLAG_TIMEOUT) * patience)
 
     def hurry(self, now: float) -> None:
         """Something has just told that the server may be ready: ask now."""
@@ -160,7 +164,7 @@ class Ladder:
         """What is wrong with the model list: a cause, "later" when it may still come, or nothing."""
         if answer.kind == "tls":
             return "not_our_server"
-        if answer.kind != "status" or answer.status >= 500:
+        if answer.kind != "status" or answer.status >= 500 or answer.status == 429:
             return "later"
         if answer.status in (401, 403):
             return "auth"

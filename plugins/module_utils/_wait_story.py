@@ -13,6 +13,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._phases import Phase
 
 _TAIL = 200
 _TIMELINE = 200
+_OWN = 40
 _SHOWN = 400  # characters of a context line
 _DOING = {
     "process": "starting the process",
@@ -39,6 +40,7 @@ _LOOK_AT = {
 }
 
 _USAGE = re.compile(r"(?:\S+: )?usage:", re.IGNORECASE)
+_IN_USAGE = (" ", "[", "\t", "<")  # how its further lines begin
 _TELLS_NOTHING = re.compile(r"server_args=|^(?:See|Try|Run) '.{0,80}--help|^(?:Killed|Terminated|Aborted)$|^For more information\b|--help' for more")
 
 
@@ -52,8 +54,7 @@ class Story:
         self.tail: list[str] = []
         self.around: list[str] = []  # from a little before the first error on
         self.last_step = ""  # the last line that told of progress
-        self.last_own = ""  # the last line that the unit's processes wrote and that may tell something
-        self.in_usage = False  # what comes is the text that a program prints about its options
+        self.own: list[str] = []  # the last lines that the unit's processes wrote
 
     def tell(self, at: float, phase: str, what: str) -> None:
         if len(self.timeline) >= _TIMELINE:
@@ -72,7 +73,8 @@ class Story:
     def line(self, entry: Entry, is_finding: bool) -> None:
         text = entry.text[:_SHOWN]
         if entry.source == "unit":
-            self._own_line(text)
+            self.own.append(text)
+            del self.own[:-_OWN]
         if is_finding and not self.around:
             self.around = self.tail[-8:] + [text]
         elif self.around and len(self.around) < _TAIL:
@@ -80,14 +82,17 @@ class Story:
         self.tail.append(text)
         del self.tail[:-_TAIL]
 
-    def _own_line(self, text: str) -> None:
-        """Remember the last line of the unit's processes that may tell something."""
-        if _USAGE.match(text):
-            self.in_usage = True
-        elif self.in_usage and text.startswith((" ", "[", "\t", "<")):
-            return
-        elif not _TELLS_NOTHING.search(text):
-            self.in_usage, self.last_own = False, text
+    @property
+    def last_own(self) -> str:
+        """The last line of the unit's processes that may tell something; not the text about options that a program prints after it."""
+        for place in range(len(self.own) - 1, -1, -1):
+            if _TELLS_NOTHING.search(self.own[place]):
+                continue
+            usage = next((above for above in range(place, -1, -1) if not self.own[above].startswith(_IN_USAGE)), -1)
+            if usage >= 0 and _USAGE.match(self.own[usage]):
+                return next((line for line in reversed(self.own[:usage]) if not _TELLS_NOTHING.search(line)), self.own[usage])
+            return self.own[place]
+        return ""
 
     def find(self, *words: str) -> str:
         """The first kept line that holds one of the words."""
@@ -114,7 +119,14 @@ class Story:
             summary += f"; {answers}"
         if unit.active_state == "activating" and unit.sub_state:
             summary += f"; the unit is in {unit.sub_state}"
-        if moving:
+        if unit.sub_state.startswith("auto-restart"):
+            summary = f"{start}: no process of the unit runs"
+            died = f" ({unit.exit_code} {unit.exit_status})" if unit.exit_code else ""
+            hint = f"Its process ended{died} and systemd waits to start it again (RestartSec=): read the lines before that end in the journal."
+        elif phases.address and not answers:
+            summary += f"; nobody listens on the port that was asked, and the server says that it listens on {phases.address}"
+            hint = f"Let port and host of this wait and --host and --port of the server agree: it says that it listens on {phases.address}."
+        elif moving:
             hint = f"It was {state}: allow a longer wait_timeout, or set extend_while_progress."
         elif answers:
             hint = f"Last seen: {answers}; look into the unit's journal for what it waits for."

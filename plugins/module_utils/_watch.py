@@ -10,6 +10,7 @@ import selectors
 import shutil
 import threading
 import time
+from dataclasses import replace
 from typing import Any, Callable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils import _follow, _gpu, _unit
@@ -155,6 +156,8 @@ class Watch:
             self._look_at_unit(now)
         if "listener" in wanted:
             listener = self._sockets.look(self.unit.pids)
+            if listener.in_unit and self._stayed_behind(listener.pid):
+                listener = replace(listener, leftover=True)
             self.saw_unready = self.saw_unready or not listener.listening
             self.wait.on_listener(now, listener)
         if self.transfer.moved(now):
@@ -167,6 +170,13 @@ class Watch:
             probe = self.wait.next_probe(now)
             if probe is not None:
                 self._probes.submit(probe, now)
+
+    def _stayed_behind(self, pid: int) -> bool:
+        """Is the process older than the unit's main process?"""
+        run = self.wait.seen.watch.run
+        if run is None or not run.pid or run.pid == pid:
+            return False
+        return 0 < _unit.start_ticks(pid) < _unit.start_ticks(run.pid)
 
     def _look_at_unit(self, now: float) -> None:
         state = self.unit.look(now, self._news)

@@ -41,14 +41,14 @@ def _surest(item: Finding) -> tuple[int, bool, int]:
 
 def survived(item: Finding, reached: str) -> bool:
     """Did its run go on to a later phase, which no rank enters without the others? Then the line was no more than a warning."""
-    if item.proof or item.kind == "evidence" or reached not in _TOGETHER:
+    if item.proof or item.kind == "evidence" and not item.namesake or reached not in _TOGETHER:
         return False
     return PHASES.index(item.phase or "process") < PHASES.index(reached)
 
 
 def _outlived(early: Finding, late: Finding) -> bool:
     """Did the server go on after the early line, until the late one ended it?"""
-    if early.kind == "evidence" or early.run != late.run or not (late.strong and (late.proof or late.shaped)) or late.order < early.order:
+    if early.kind == "evidence" and not early.namesake or early.run != late.run or not (late.strong and (late.proof or late.shaped)) or late.order < early.order:
         return False
     gap, moved = late.at - early.at, late.steps > early.steps
     if early.shaped:

@@ -31,6 +31,7 @@ class World:
         self.unit: dict[str, Any] = {} if told else {"A": "active", "S": "running", "P": 4100, "I": "i1"}
         self.http: dict[str, list[Reply]] = {}
         self.socket: dict[str, Any] | None = None
+        self.leftovers: list[str] = []  # pids that systemd has found in the unit's group before its start
         self.decoder = journal.Decoder(options.unit, options.secrets)
         self.kernel_decoder = journal.Decoder("", options.secrets)
 
@@ -84,6 +85,7 @@ class World:
             fields = {key: str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value for key, value in line.items()}
             return {**stamps, **fields}
         text = str(line)
+        self.leftovers += re.findall(r"left-over process (\d+)", text)
         from_systemd = text.startswith(self.options.unit) or UNIT_IN_TEXT.match(text) or _FROM_SYSTEMD.match(text)
         if from_systemd:
             return {**stamps, "_PID": "1", "UNIT": self.options.unit, "INVOCATION_ID": invocation, "MESSAGE": text}
@@ -110,7 +112,8 @@ class World:
         owner = int(self.socket.get("owner_pid") or main_pid)
         group = str(self.socket.get("cgroup") or "").rpartition("/")[2]
         unit = group if group.endswith((".service", ".scope")) else ""
-        return observation.Listener(True, owner, str(self.socket.get("name") or ""), self._in_unit(owner, main_pid), unit)
+        leftover = str(owner) in self.leftovers
+        return observation.Listener(True, owner, str(self.socket.get("name") or ""), self._in_unit(owner, main_pid), unit, leftover)
 
     def _in_unit(self, owner: int, main_pid: int) -> bool:
         group = self.socket.get("cgroup")
@@ -119,6 +122,8 @@ class World:
         if group is None:
             return owner == main_pid
         text = str(group)
+        if text.startswith(("/user.slice/", "/machine.slice/")):
+            return False
         if self.options.unit in text.split("/") or text.lower() in ("inside", "unit", "same", "own", "ours", "self"):
             return True
         named = text.endswith((".service", ".scope", ".slice")) or text.lower() in ("outside", "foreign", "other")
