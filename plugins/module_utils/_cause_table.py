@@ -146,7 +146,8 @@ _GPU = {
     "attention_backend": CauseText(
         "GPU and libraries",
         "The chosen attention backend does not run on this card.",
-        "Leave attention_backend out, or set it to triton or flashinfer.",
+        "Leave out the attention_backend (or other backend) that the line names, or choose one that this card and this model know, such as triton "
+        "or flashinfer.",
     ),
     "shared_memory_limit": CauseText(
         "GPU and libraries",

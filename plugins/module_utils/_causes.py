@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 import signal
 
+from ansible_collections.gpuops.sglang.plugins.module_utils._flag_table import TABLES
+from ansible_collections.gpuops.sglang.plugins.module_utils._flags import canonical
 from ansible_collections.gpuops.sglang.plugins.module_utils._cause_table import CAUSES, HARD_DEATH, SIGNAL_HINTS
 
 # Words that changed between versions of the server: (first version, the words from it on), newest first.
@@ -33,6 +35,9 @@ def version_words(version: str) -> dict[str, str]:
 
 _EXIT_CODE = re.compile(r"exit code (-?\d+)")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+_KNOWN = {name for rows in TABLES.values() for name in rows}  # flags of any version: other words with underlines are values or classes
+# What follows these words is no mistake.
+_OFFERED = re.compile(r"\b(?:must be one of|could match|choose from|supported (?:values|ones|architectures)|available)\b", re.IGNORECASE)
 _SETTING = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
 
 
@@ -62,7 +67,8 @@ def _crash(words: dict[str, str]) -> tuple[str, str, dict[str, str]] | None:
 
 def _settings(told: str) -> str:
     """The flags, or else the settings, that an error of the arguments names."""
-    names = _FLAG.findall(told) or _SETTING.findall(told)
+    told = _OFFERED.split(told)[0]
+    names = _FLAG.findall(told) or [name for name in _SETTING.findall(told) if canonical(name) in _KNOWN]
     return " and ".join(dict.fromkeys(names[:2])) or "that setting"
 
 

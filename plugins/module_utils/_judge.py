@@ -82,7 +82,7 @@ class Judge:
         if found is not None:
             moments.append(found.at + SUSPECT_GRACE)
             if found.namesake:
-                moments += [max(found.at, seen.progress_at) + NAMESAKE_QUIET, max(found.at, seen.ladder.asked_at) + NAMESAKE_HUNG]
+                moments += [max(found.at, seen.progress_at) + self._namesake_quiet(), max(found.at, seen.ladder.asked_at) + NAMESAKE_HUNG]
         return moments
 
     def _fail(self, verdict: str, cause: Cause) -> Verdict:
@@ -207,7 +207,10 @@ class Judge:
         """Has all stood still since the kernel spoke of a process that is perhaps ours?"""
         ladder = self.seen.ladder
         hung = self.seen.listening and bool(ladder.in_flight) and now - max(found.at, ladder.asked_at) >= NAMESAKE_HUNG - 1e-6
-        return hung or now - max(found.at, self.seen.progress_at) >= NAMESAKE_QUIET - 1e-6
+        return hung or now - max(found.at, self.seen.progress_at) >= self._namesake_quiet() - 1e-6
+
+    def _namesake_quiet(self) -> float:
+        return NAMESAKE_QUIET / 2 if self.seen.listening else NAMESAKE_QUIET
 
     def _is_zombie(self, found: Finding | None) -> bool:
         """Does HTTP still answer, though what was read means that the engine is gone?"""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Callable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
-from ansible_collections.gpuops.sglang.plugins.module_utils._signature_table import SIGNATURES
+from ansible_collections.gpuops.sglang.plugins.module_utils._signs import SIGNATURES
 from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import is_exception
 
 LONGEST = 2000  # characters of a line that are matched and quoted
@@ -25,13 +25,14 @@ _PORT_NUMBER = re.compile(
     r"\bport:? ?=?(\d{2,5})\b|'[^']{0,80}', (\d{2,5})\)|port[= ](\d{2,5})\b|\bat (\d{2,5}) is not|\]?:(\d{4,5})\b", re.IGNORECASE
 )
 _PORT_SETTING = re.compile(r"port\w*=\d+")
-_INNER_OF_CAPTURE = ("no_kernel_for_arch", "shared_memory_limit", "attention_backend", "jit_failed", "jit_tool_missing", "missing_cuda_lib")
+_NOT_INNER = ("graph_capture_failed", "graph_capture_oom", "cuda_oom", "scheduler_crashed", "exited", "bad_flags", "bad_sizes", "watchdog", "")
 # A word -> the places of the signatures that it may lead to: most lines are done with after these words.
 _BY_CUE: dict[str, list[int]] = {}
 for _place, _signature in enumerate(SIGNATURES):
     for _cue in _signature.cues:
         _BY_CUE.setdefault(_cue, []).append(_place)
 
+_OTHER_FIRST = "Look at the first error of the other ranks, rank 0 before all: this one only lost the connection."
 _OF_NCCL = re.compile(r"DistBackendError|NCCL error|ncclRemoteError")
 _ELSEWHERE = re.compile(r"by peer \[(?!127\.|::1|localhost|0\.0\.0\.0)[\w.:-]+\]", re.IGNORECASE)
 _PEER_WENT = re.compile(r"connection (?:reset|closed) by peer", re.IGNORECASE)
@@ -150,7 +151,8 @@ def _refine(found: Finding, line: Line, nodes: int) -> None:
             found.kind, found.hint = "weak", "Look for the first error of another rank: this one only lost the connection to it."
             return
         for signature in SIGNATURES:
-            if signature.code in _INNER_OF_CAPTURE and signature.kind in ("fatal", "wrapper") and signature.regex.search(inner):
+            names_it = signature.code not in _NOT_INNER and (signature.kind in ("fatal", "wrapper", "evidence") or signature.code == "host_oom")
+            if names_it and any(cue in inner.lower() for cue in signature.cues) and signature.regex.search(inner):
                 found.code, found.kind, found.hint = signature.code, signature.kind, signature.hint
                 found.yields_to = list(signature.yields_to)
                 break
@@ -160,7 +162,7 @@ def _refine(found: Finding, line: Line, nodes: int) -> None:
         else:
             found.kind = "weak"
     elif found.code == "peer_lost" and found.kind == "weak" and nodes < 2 and _OF_NCCL.search(line.text):
-        found.code = "nccl_error"
+        found.code, found.hint = "nccl_error", _OTHER_FIRST
     elif found.code in ("peer_lost", "wrong_interface") and found.kind == "weak" and nodes < 2 and not _ELSEWHERE.search(line.text):
         found.kind = "echo"  # one node has no peers to lose: a rank of its own, or an HTTP client, went away
 

@@ -22,6 +22,13 @@ _WARNINGS_KEPT = 20
 _STRAY_CLIENT = re.compile(r"(?:ConnectionReset|BrokenPipe|ConnectionAborted|CancelledError|ClientDisconnect)")
 _SAYS_MORE = 6  # lines after an error in which its own text may name it better
 _GOES_ON = 3  # lines after an exception in which its own text may name the exception inside it
+_FLAG = re.compile(r"--[a-z]")
+_CONFIG_HINT = "The model's own config.json does not suit this version: deploy a version that knows this model, or mend that file."
+_LOST_ANOTHER = (
+    "This process only lost the connection to another one, which died without a word that could be read: look at the core dump (coredumpctl), the kernel "
+    "log (journalctl -k) and the last lines of the other ranks."
+)
+_CARD = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.\d)?\b", re.IGNORECASE)
 _GROUP_MARGIN = re.compile(r"^\s*[|+] ")  # before each line of a group of exceptions
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
 _PROXY = re.compile(
@@ -29,6 +36,7 @@ _PROXY = re.compile(
 )
 # Codes that a failed first request of the server itself may look like; the true cause then is the request.
 _LOOKS_LIKE_WARMUP = ("http_proxy", "hub_unreachable", "model_auth_denied", "model_auth_missing", "model_not_found", "no_permission")
+_ARGUMENT_FRAMES = ("AssertionError", "ValueError", "NotImplementedError", "RuntimeError", )  # raised where arguments are read
 _ARGUMENT_ERRORS = ("ValueError", "NotImplementedError")
 _NAMES_AN_ARGUMENT = re.compile(r"--[a-z]|\b[a-z]+(?:_[a-z0-9]+)+\b|\bargument\b")
 
@@ -49,6 +57,8 @@ class Diagnosis:
         self.order = 0
         self.reached: dict[str, str] = {}  # run -> the phase that its last line was read in
         self.capability = ""
+        self._last_error_follows = False
+        self._card = (-_SAYS_MORE - 1, "")  # order and address of the card that the kernel named last
 
     # -- choosing
 
@@ -89,6 +99,9 @@ class Diagnosis:
         if in_group:
             text = _GROUP_MARGIN.sub("", text)
         rank, body = split(text)
+        if self._last_error_follows and entry.source == "unit":
+            body = text = f"NCCL last error: {body}"  # it says more than the exception above it
+        self._last_error_follows = body == "Last error:"
         line = Line(entry, text, rank, body, self.order, context)
         for regex, code, hint in self._patterns:
             if regex.search(text):
@@ -122,7 +135,7 @@ class Diagnosis:
             self._open(started[0], line)
             if started[1]:
                 self._conclude(started[0], replace(line, body=started[1]))
-        elif is_noise(lowered):
+        elif is_noise(lowered) and not line.body.startswith("NCCL last error: "):
             self._take_warning(line)
             if WORTH_TELLING.search(line.text):
                 self.warn(line.text)
@@ -145,6 +158,8 @@ class Diagnosis:
 
     def _take_line(self, line: Line, whose: str = OURS) -> None:
         found = match(line, self.nnodes, self.capability)
+        if line.entry.source == "kernel":
+            self._name_card(line, found)
         if found is not None and whose in (FOREIGN, NAMESAKE):
             if whose == FOREIGN and found.code == "host_oom":
                 return
@@ -165,6 +180,14 @@ class Diagnosis:
                 return
             found.kind = "weak"
         self._add(found)
+
+    def _name_card(self, line: Line, found: Finding | None) -> None:
+        """The driver may name the card in a line before the one that says what became of it."""
+        card = _CARD.search(line.text)
+        if card:
+            self._card = (line.order, card.group(0))
+        elif found is not None and found.code == "gpu_lost" and line.order - self._card[0] <= _SAYS_MORE:
+            found.words["gpu"] = f" ({self._card[1]})"
 
     # -- tracebacks
 
@@ -193,11 +216,18 @@ class Diagnosis:
         if traceback.head == "warmup" and (found is None or found.kind in ("weak", "wrapper", "echo") or found.code in _LOOKS_LIKE_WARMUP):
             found = finding("http_proxy" if _PROXY.search(line.text) else "warmup_failed", line)
         elif found is None:
-            found = self._unknown(line, proven or traceback.elsewhere or bool(traceback.asserted) and not traceback.of_arguments)
+            of_arguments = traceback.of_arguments and not (proven or line.rank)
+            found = self._unknown(line, proven or traceback.elsewhere or bool(traceback.asserted) and not of_arguments, of_arguments)
             if not proven and found.code == "scheduler_crashed":
                 found.code, found.kind = "exited", "plain"
+        elif found.code == "exited" and proven:
+            found.code, found.kind = "scheduler_crashed", "fatal"
         elif found.kind in ("echo", "doom"):
             found.code, found.kind = "scheduler_crashed", "hearsay" if found.kind == "echo" else "weak"
+            found.hint = found.hint or _LOST_ANOTHER
+        of_the_model = traceback.of_the_model or "hf_config" in line.body
+        if of_the_model and found.code in ("bad_flags", "bad_sizes", "exited") and not (_FLAG.search(line.body) or line.body.startswith(("OSError", "File"))):
+            found.code, found.hint = found.code if found.code == "bad_sizes" else "unsupported_model", found.hint or _CONFIG_HINT
         found.order = traceback.order
         found.time_us = traceback.time_us or found.time_us
         found.proof = found.proof or proven
@@ -211,7 +241,7 @@ class Diagnosis:
         elif standing.pending or outer_is_better(standing, found):
             self._replace(standing, found)
 
-    def _unknown(self, line: Line, proven: bool) -> Finding:
+    def _unknown(self, line: Line, proven: bool, of_arguments: bool = False) -> Finding:
         """An exception of no known signature: of a rank, of the argument rules, or of anything else."""
         if proven:
             return finding("scheduler_crashed", line)
@@ -221,8 +251,8 @@ class Diagnosis:
             found.yields_to = ["missing_cuda_lib", "no_kernel_for_arch", "driver_too_old"]
             return found
         kind = name.rpartition(".")[2]
-        of_arguments = kind == "AssertionError" or kind in _ARGUMENT_ERRORS and _NAMES_AN_ARGUMENT.search(message)
-        if of_arguments and line.context.phase == "process" and not line.rank:
+        like_one = kind == "AssertionError" or kind in _ARGUMENT_ERRORS and _NAMES_AN_ARGUMENT.search(message)
+        if of_arguments and kind in _ARGUMENT_FRAMES or like_one and line.context.phase == "process" and not line.rank:
             found = finding("bad_flags", line, "plain")
             found.words["flag"] = f": {shortened(message)}"
             return found

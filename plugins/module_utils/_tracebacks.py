@@ -23,15 +23,17 @@ _OPENING = ("exception", "traceback", "warmup error")  # no traceback opens with
 _HARMLESS = re.compile(
     r"exception in ASGI application|task exception was never retrieved|(?P<ignored>exception ignored (?:in|while))|exception in callback", re.IGNORECASE
 )
-_OF_ARGUMENTS = re.compile(r"server_args|arg_groups|argument|launch_server", re.IGNORECASE)
+_OF_ARGUMENTS = re.compile(r"server_args|arg_groups|argument|launch_server|function_call_parser|reasoning_parser", re.IGNORECASE)
+_OF_THE_MODEL = re.compile(r"/configs/(?!model_config|load_config|device_config)\w+\.py|/configuration_\w+\.py")
 _ELSEWHERE = re.compile(r"/(?:transformers|tokenizers|huggingface_hub|safetensors|torch|pydantic|flashinfer|triton)/[\w/.]*\.py\"?")
 _REQUEST = re.compile(r"^(?:Receive|Finish): obj=|^\w+ReqInput\(")  # what clients wrote, whatever it looks like
 _GROUP = re.compile(r"^(?:[\w.]+\.)?(?:Base)?ExceptionGroup: ")
+_OF_A_CLIENT = re.compile(r"^(?:starlette|uvicorn|anyio|asyncio|concurrent\.futures)\.[\w.]*(?:ClientDisconnect|ClientDisconnected|CancelledError|EndOfStream)")
 _OTHER_WENT = re.compile(r"(?:closed|reset) by (?:remote )?peer|recvValue failed|broken pipe|remote process (?:has )?exit", re.IGNORECASE)
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _FRAME = re.compile(r"^\s+\S|^\^+$|^File \"|^\.\.\.$|^\[Previous line repeated")
 # A lower-case word without a dot is a tool that speaks (ninja, nvcc), not an exception.
-_ANY_EXCEPTION = re.compile(r"^(?=[\w.]*[A-Z.])[A-Za-z_][\w.]{0,120}(?::\s|:$|$)")
+_ANY_EXCEPTION = re.compile(r"^(?!(?:Killed|Terminated|Aborted)\b)(?=[\w.]*[A-Z.])[A-Za-z_][\w.]{0,120}(?::\s|:$|$)")
 _EXCEPTION = re.compile(
     r"^(?:-\s)?(?:(?:[A-Za-z_]\w{0,60}(?:\.|::)){0,8}[A-Z]\w{0,80}(?:Error|Exception|Exit|Interrupt|OutOfResources|Timeout|Failure)"
     r"(?:_\w{1,40})?|Exception)\b(?::|$)"
@@ -55,6 +57,7 @@ class Traceback:
     chained: bool = False  # another exception follows, raised while this one was handled
     untold: bool = False  # harmless, and not worth a word either
     of_arguments: bool = False  # its last file reads the command line
+    of_the_model: bool = False  # its last file reads the model's config.json
     elsewhere: bool = False  # its last file is of another package
     mixed: bool = False  # the exception may as well be that of another rank
     asserted: str = ""  # the source of the assertion that it went through last
@@ -95,7 +98,7 @@ class Tracebacks:
         if match["plain"]:
             return self._plain(entry, order, rank), ""
         traceback = Traceback(rank, entry.pid, "warmup" if "warmup" in match["head"].lower() else "scheduler", order, entry.time_us)
-        self.open = [item for item in self.open if item.head != "harmless" or item.frames or not _same_writer(item, rank, entry.pid)]
+        self.open = [item for item in self.open if item.head != "harmless" or entry.pid and item.pid and item.pid != entry.pid]
         rest = (match["rest"] or "").strip()
         if rest.strip(".") and not rest.lower().startswith("traceback") and _ANY_EXCEPTION.match(rest):
             self._remember(traceback)
@@ -143,14 +146,15 @@ class Tracebacks:
             self._last_frame = body
             if body.lstrip().startswith("File "):
                 traceback.of_arguments = bool(_OF_ARGUMENTS.search(body))
+                traceback.of_the_model = bool(_OF_THE_MODEL.search(body))
                 traceback.elsewhere = bool(_ELSEWHERE.search(body))
             if body.lstrip().startswith("assert "):
                 traceback.asserted = body.strip()
             return not ("fatal error: " in body or is_exception(body.strip())), None
         if not _ANY_EXCEPTION.match(body) or _HEADER.search(body):
             return False, None
-        if _GROUP.match(body):
-            return True, None  # what it holds follows
+        if _GROUP.match(body) or traceback.head != "harmless" and _OF_A_CLIENT.match(body):
+            return True, None  # what a group holds follows; that a client went away ends no rank
         if traceback.head == "plain" and not traceback.frames and not is_exception(body):
             return False, None
         alike = [item for item in self.open if item.head != "harmless"]

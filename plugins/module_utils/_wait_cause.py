@@ -17,7 +17,11 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._signatures import D
 from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import Run, UnitWatch
 
 _STATUS = re.compile(r"status=(\d+)/(\w+)")
-_STEP_LINE = (r"failed at step", r"requested working directory|(?:failed|unable) to (?:locate|execute|set up|determine|load|open|create|drop|change)", r"status=2\d\d/")
+_STEP_LINE = (
+    r"failed at step",
+    r"requested working directory|(?:failed|unable) to (?:locate|execute|set up|determine|load|open|create|drop|change)",
+    r"status=2\d\d/",
+)
 _STEP_PATH = r"\b(?:failed|unable) to .{0,80}[ ']/"  # systemd's word on the path that was in the way
 _END_LINE = (r"main process exited", r"control process exited", r"failed with result", r"deactivated successfully")
 _GENERIC = ("scheduler_crashed", "exited", "killed_unknown")
@@ -194,7 +198,9 @@ def _any_end_line(watch: UnitWatch) -> str:
 
 
 # What shells, interpreters and launchers say, as distinct from the server.
-_OF_A_SHELL = re.compile(r"^(?:\S+: line \d+: |exec: |\S*\b(?:ba|da)?sh: |env: |\S*python[\d.]*: (?:can't open file|No module named)|docker: |podman: |Error: )")
+_OF_A_SHELL = re.compile(
+    r"^(?:\S+: line \d+: |exec: |\S*\b(?:ba|da)?sh: |env: |\S*python[\d.]*: (?:can't open file|No module named)|docker: |podman: |Error: )"
+)
 # What an exit status alone may mean, as no more than a hint.
 _STATUS_HINTS = {
     2: "Status 2 is how the server's argument parser ends: look for its error line, and check the flags against this version.",

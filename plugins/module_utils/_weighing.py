@@ -23,6 +23,8 @@ def weigh(candidates: list[Finding]) -> Finding | None:
     chosen = min(candidates, key=_surest)
     if chosen.strong and not chosen.proof:
         chosen = next((item for item in sorted(candidates, key=lambda item: item.order) if _outlived(chosen, item)), chosen)
+    if chosen.code in GENERIC and chosen.strong:
+        chosen = next((item for item in candidates if _is_told_inside(chosen, item)), chosen)
     if chosen.code in _FOR_WANT_OF_A_DRIVER:
         chosen = next((item for item in candidates if item.code in OF_THE_DRIVER), chosen)
     if chosen.code == "nccl_error" and not chosen.hint:
@@ -48,12 +50,20 @@ def survived(item: Finding, reached: str) -> bool:
 
 def _outlived(early: Finding, late: Finding) -> bool:
     """Did the server go on after the early line, until the late one ended it?"""
-    if early.kind == "evidence" and not early.namesake or early.run != late.run or not (late.strong and (late.proof or late.shaped)) or late.order < early.order:
+    if early.kind == "evidence" and not early.namesake or early.run != late.run or late.order < early.order:
+        return False
+    if not (late.strong and (late.proof or late.shaped)):
         return False
     gap, moved = late.at - early.at, late.steps > early.steps
     if early.shaped:
         return moved and gap > _OUTLIVED_EXCEPTION
     return moved or gap > _OUTLIVED
+
+
+def _is_told_inside(generic: Finding, item: Finding) -> bool:
+    """Did the lines of a traceback whose exception says nothing hold the reason?"""
+    between = generic.order < item.order < generic.last and item.run == generic.run
+    return between and item.kind == "fatal" and item.code not in GENERIC and item.rank in ("", generic.rank)
 
 
 def merge(twin: Finding, found: Finding) -> None:

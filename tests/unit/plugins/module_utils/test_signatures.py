@@ -13,7 +13,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._cause_table import 
 from ansible_collections.gpuops.sglang.plugins.module_utils._causes import describe, version_words
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Context
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
-from ansible_collections.gpuops.sglang.plugins.module_utils._signature_table import SIGNATURES
+from ansible_collections.gpuops.sglang.plugins.module_utils._signs import SIGNATURES
 from ansible_collections.gpuops.sglang.plugins.module_utils._signatures import Diagnosis
 
 SCHEDULER = "[2026-11-29 10:02:11 TP3] Scheduler hit an exception: Traceback (most recent call last):"
