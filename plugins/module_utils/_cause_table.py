@@ -146,8 +146,8 @@ _GPU = {
     "attention_backend": CauseText(
         "GPU and libraries",
         "The chosen attention backend does not run on this card.",
-        "Leave out the attention_backend (or other backend) that the line names, or choose one that this card and this model know, such as triton "
-        "or flashinfer.",
+        "Leave out the attention_backend (or other backend) that the line names, or choose one that this card and this model know, such as "
+        "triton.",
     ),
     "shared_memory_limit": CauseText(
         "GPU and libraries",
@@ -371,6 +371,7 @@ SIGNAL_HINTS: dict[str, str] = {
     "SIGABRT": "Look at the core dump (coredumpctl info) and the lines above: a library gave up (a failed assertion, CUDA, NCCL, glibc).",
     "SIGBUS": "Give /dev/shm more room, or the disk behind a mapped file (a bus error means that it is full or gone); then look at coredumpctl info.",
     "SIGILL": "The binaries use instructions that this processor lacks: install builds for it (coredumpctl info names the library).",
+    "SIGSYS": "The unit's SystemCallFilter= (or another seccomp filter) forbids a system call: the kernel log names it (audit, type=1326); loosen the filter.",
     "SIGFPE": "Look at the core dump (coredumpctl info): a library divided by zero.",
     "SIGTRAP": "Look at the core dump (coredumpctl info) and the kernel log (journalctl -k).",
     "SIGKILL": "SIGKILL leaves no core dump (coredumpctl): look for the OOM killer in the kernel log (journalctl -k), and ask who kills processes here.",

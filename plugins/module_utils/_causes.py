@@ -72,6 +72,12 @@ def _settings(told: str) -> str:
     return " and ".join(dict.fromkeys(names[:2])) or "that setting"
 
 
+def names_setting(message: str) -> bool:
+    """Does a message name a flag of the server?"""
+    told = [name.lstrip("-") for name in _FLAG.findall(message)] + _SETTING.findall(message)
+    return any(canonical(name) in _KNOWN for name in told)
+
+
 def describe(code: str, words: dict[str, str]) -> tuple[str, str]:
     """Summary and hint of a code, with what was seen filled in."""
     summary, hint = CAUSES[code].summary, CAUSES[code].hint

@@ -16,8 +16,26 @@ _COUNTER = re.compile(
     r"(?<![\w.])(?P<percent>\d{1,3}(?:\.\d+)?) ?%|(?<![\w./:])(?P<done>\d[\d.,]*) ?(?P<unit>[kmgt]?)i?b? ?(?:/|of) ?\d"
     r"|(?<![\w.:])(?P<size>\d[\d.,]*) ?(?P<scale>[kmgt])(?:i?b)?\b(?!/s)"
 )
-_WORK = ("compil", "jit", "building")
-_IDLE = ("error", "fatal", "fail", "wait", "retry", "attempt", "elapsed", "still", "timeout", "timed out", "heartbeat")
+_WORK = (
+    "compil",
+    "jit",
+    "building",
+    "copying",
+    "download",
+    "inflating",
+    "extract",
+    "pull complete",
+    "loading weights from",
+    "autotun",
+    "tuned latency",
+    "with key as",
+    ".safetensors",
+    ".gguf",
+    "s3://",
+    "gs://",
+)
+_FETCH = ("download", "s3://", "gs://", " dl:", "transferred:", "to-chk=", "b/s")
+_IDLE = ("error", "fatal", "mem=", "used", "usage", "util", "avail", "wait", "retry", "attempt", "elapsed", "still", "timeout", "timed out", "heartbeat")
 _CLOCK = re.compile(r"\d\d\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,\d]*|\d\d:\d\d:\d\d[.,\d]*")
 
 
@@ -35,6 +53,10 @@ class Counters:
         if not (works or values) or has_any(lowered, _IDLE):
             return None
         return self._grown(shape, values) or works and self._is_new(_CLOCK.sub("", split(text)[1]))
+
+    def fetches(self, lowered: str) -> bool:
+        """Is the line one of a program that brings files?"""
+        return has_any(lowered, _FETCH)
 
     def _grown(self, shape: str, values: list[float]) -> bool:
         known = self.highest.get(shape)

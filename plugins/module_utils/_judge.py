@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ansible_collections.gpuops.sglang.plugins.module_utils import _wait_cause as causes
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Finding
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Cause, Verdict
@@ -22,6 +24,7 @@ FOREIGN_LOOK = 0.2  # seconds to the second look at somebody else's listener
 FOREIGN_ANSWER = 1.5  # seconds that listener has to say which model it serves
 STOP_GRACE = 2.0  # seconds that a unit in deactivating has to say how it ended
 PEER_GRACE = 1.0
+_SGLANG_PROCESS = re.compile(r"(?:\(|task=|name=|^)sglang")  # any python may be anybody's
 _MOVED_LATELY = 15.0  # seconds after a step of progress, at least, for which a start that runs out of time was still moving
 _ZOMBIE_CODES = ("scheduler_crashed", "exited", "nccl_error", "nccl_timeout", "peer_lost")  # told as engine_dead while HTTP lives on
 # An optional part of the server may fail so, and the start goes on; if it does not, the process ends at once.
@@ -185,6 +188,8 @@ class Judge:
         if self.seen.watch.run is None or self.seen.watch.run.ended is not None:
             return None
         found = diagnosis.best(run)
+        if found is not None and found.order < diagnosis.life:
+            return None  # something within the unit has begun the server anew since
         strong = found is not None and found.strong
         if diagnosis.doom_at is not None and diagnosis.doom_run == run:
             grace = DOOM_GRACE if strong and not self._is_zombie(found) else ECHO_GRACE
@@ -205,6 +210,8 @@ class Judge:
 
     def _misses_it(self, now: float, found: Finding) -> bool:
         """Has all stood still since the kernel spoke of a process that is perhaps ours?"""
+        if not _SGLANG_PROCESS.search(found.line):
+            return False
         ladder = self.seen.ladder
         hung = self.seen.listening and bool(ladder.in_flight) and now - max(found.at, ladder.asked_at) >= NAMESAKE_HUNG - 1e-6
         return hung or now - max(found.at, self.seen.progress_at) >= self._namesake_quiet() - 1e-6
@@ -315,9 +322,11 @@ class Judge:
     def _pending(self, now: float) -> Cause | None:
         """A failure that was still given its moment when the time ran out."""
         diagnosis, watch = self.seen.diagnosis, self.seen.watch
-        if watch.run is None or watch.run.ended is not None:
+        if watch.run is None:
             return None
         found = diagnosis.best(watch.run_key)
+        if watch.run.ended is not None:
+            return causes.of_finding(found, self.seen.words()) if found is not None and found.kind not in ("weak", "hearsay", "prelude") else None
         if found is not None and found.namesake:
             return self._cause_while_alive(found)
         fresh = found is not None and found.strong and found.shaped and now - found.at <= SUSPECT_GRACE and found.steps == self.seen.phases.steps
@@ -342,10 +351,17 @@ class Judge:
             names = self.seen.peers.absent()
             told = {**words, "peer": " and ".join(names) or "each other node"}
             return causes.make("waiting_for_peer", told, self.seen.story.last_step)
-        return self.seen.story.silence(
+        earlier = self.seen.diagnosis.best() if len(self.seen.watch.runs) > 1 else None
+        cause = self.seen.story.silence(
             start,
             self.seen.phases,
             self.seen.ladder.summary() if self.seen.listener and self.seen.listener.listening else "",
             moving,
             self.seen.watch.state,
         )
+        if earlier is not None:
+            before = causes.of_finding(earlier, words)
+            cause.hint = f"An earlier run of this start failed: {before.summary} {before.hint}"
+        elif self.seen.phases.phase == "download" and not moving:
+            cause.code = "hub_unreachable"
+        return cause

@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 
+_TASK = re.compile(r"\btask=([^,\s]+)")
 _GROUP = re.compile(r"\btask_memcg=([^,\s]+)")
 _PID = re.compile(r"\bpid=(\d+)|killed process (\d+)|\bpid='?(\d+)|\[(\d+)\]: segfault", re.IGNORECASE)
 _NAME = re.compile(r"\bname=([^,\s<]+)|killed process \d+ \(([^)]{0,64})\)|\btask=([^,\s]+)|(?<!\S)(\S+)\[\d+\]: segfault", re.IGNORECASE)
@@ -39,6 +40,8 @@ class KernelLog:
         group = _GROUP.search(text)
         if group:
             whose = OURS if self.unit in group.group(1).split("/") else FOREIGN
+            if whose == OURS and _TASK.search(text) and not _LIKE_A_RANK.search(_TASK.search(text).group(1)):
+                whose = NAMESAKE  # a helper beside the server
             self._remember(pid, whose)
             return whose
         if pid in self.pids:

@@ -23,6 +23,10 @@ _COLLECTED = tuple("0123456789(")  # how their prefixes begin, where they have n
 # The prefix of a line that was written behind another one without an end, as a progress bar is.
 _GLUED = re.compile(r"(?=\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d[ \w]{0,60}\])")
 
+_QUOTING = re.compile(r"['\"{}=]|: ")  # what follows is quoted, such as the text of a request
+_FIRST_PREFIX = re.compile(r"^\[[^\]]{0,80}\] ?")
+_BAR_END = re.compile(r"\d%.{0,300}\|.{0,300}\]\s*$")
+
 _CACHED = 1000  # characters: some hundred lines are kept, since each is asked for by several readers
 _NO_DIGITS = {ord(digit): None for digit in "0123456789"}
 
@@ -47,7 +51,9 @@ def parted(text: str) -> list[str]:
     """The lines that one line of a log holds, without what a collector put before them."""
     match = _COLLECTOR.match(text)
     text = text[match.end() :] if match else text
-    return [part for part in _GLUED.split(text) if part.strip()]
+    parts = [part for part in _GLUED.split(text) if part.strip()]
+    is_quoted = len(parts) > 1 and _QUOTING.search(_FIRST_PREFIX.sub("", parts[0])) and not _BAR_END.search(parts[0])
+    return [text] if is_quoted else parts
 
 
 def has_any(lowered: str, words: tuple[str, ...]) -> bool:

@@ -15,7 +15,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import i
 
 LONGEST = 2000  # characters of a line that are matched and quoted
 GENERIC = ("scheduler_crashed", "exited")  # what is said of an error that no signature knows
-STRENGTH = {"fatal": 0, "evidence": 0, "wrapper": 1, "plain": 2, "weak": 3, "hearsay": 4}
+STRENGTH = {"fatal": 0, "evidence": 0, "wrapper": 1, "plain": 2, "weak": 3, "prelude": 3, "hearsay": 4}
 
 _GPU_NUMBER = re.compile(r"\bGPU (\d{1,3})\b")
 _OTHERS_MEMORY = re.compile(r"\bProcess (\d+) has ([1-9][\d.]*) GiB memory in use")
@@ -32,6 +32,8 @@ for _place, _signature in enumerate(SIGNATURES):
     for _cue in _signature.cues:
         _BY_CUE.setdefault(_cue, []).append(_place)
 
+_WARNING = re.compile(r"(?:\[[^\]]{0,80}\] ?)?(?:WARNING\b|W\d{4} )")
+_HELD_HINT = "No weights are loaded yet, so another process holds that GPU's memory: nvidia-smi names it; end it, or choose other GPUs."
 _OTHER_FIRST = "Look at the first error of the other ranks, rank 0 before all: this one only lost the connection."
 _OF_NCCL = re.compile(r"DistBackendError|NCCL error|ncclRemoteError")
 _ELSEWHERE = re.compile(r"by peer \[(?!127\.|::1|localhost|0\.0\.0\.0)[\w.:-]+\]", re.IGNORECASE)
@@ -119,7 +121,7 @@ def match(line: Line, nodes: int, capability: str) -> Finding | None:
     """What the first signature that fits makes of a line."""
     lowered = line.text.lower()
     source = line.entry.source
-    if line.body.lstrip().startswith("raise "):
+    if line.body.lstrip().startswith("raise ") or line.rank.startswith("rank") and line.body.startswith("    "):
         return None  # source code of a traceback
     for place in sorted({place for cue, places in _BY_CUE.items() if cue in lowered for place in places}):
         signature = SIGNATURES[place]
@@ -138,15 +140,21 @@ def match(line: Line, nodes: int, capability: str) -> Finding | None:
 
 
 def _refine(found: Finding, line: Line, nodes: int) -> None:
-    """What a line means can depend on when it came."""
+    """What a line means can depend on when it came, and how it is meant."""
     context = line.context
+    if found.kind == "fatal" and not found.proof and _WARNING.match(line.text):
+        found.kind = "weak"
     if found.code == "cuda_oom":
         if context.capturing is not None and context.capturing(line.rank) or context.phase == "graphs" and "captur" in line.text.lower():
             found.code = "graph_capture_oom"
         elif context.serving:
             found.code = "runtime_oom"
+        elif context.phase == "distributed" and not found.hint:
+            found.hint = _HELD_HINT
     elif found.code == "graph_capture_failed":
         inner = line.text.partition("failed")[2]
+        if "No module named" in inner:
+            found.hint = "A Python package is missing (the line names it): install the version's own dependencies in a fresh virtual environment."
         if _PEER_WENT.search(inner):
             found.kind, found.hint = "weak", "Look for the first error of another rank: this one only lost the connection to it."
             return
@@ -163,6 +171,8 @@ def _refine(found: Finding, line: Line, nodes: int) -> None:
             found.kind = "weak"
     elif found.code == "peer_lost" and found.kind == "weak" and nodes < 2 and _OF_NCCL.search(line.text):
         found.code, found.hint = "nccl_error", _OTHER_FIRST
+    elif found.code == "wrong_interface" and found.kind == "weak" and nodes < 2 and "client socket has timed out" in line.text.lower():
+        found.code, found.kind = "rendezvous_timeout", "fatal"
     elif found.code in ("peer_lost", "wrong_interface") and found.kind == "weak" and nodes < 2 and not _ELSEWHERE.search(line.text):
         found.kind = "echo"  # one node has no peers to lose: a rank of its own, or an HTTP client, went away
 

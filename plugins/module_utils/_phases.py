@@ -84,6 +84,8 @@ class Phases:
                 self._dull.add(shape_of_line)
             elif counted:
                 self.line = text
+                if self.phase == "process" and self._counters.fetches(lowered):
+                    self._go(_moment(now, entry), "download")
             return bool(counted)
         moved = False
         for phase, what, words in _MARKS:

@@ -163,9 +163,14 @@ class Wait:
         if self.seen.kernel.foreign:
             for line in self.seen.kernel.claimed_by(entry.text):
                 self.seen.diagnosis.feed(line, self._context(now, run))
-        known = len(self.seen.diagnosis.findings)
+        known, life = len(self.seen.diagnosis.findings), self.seen.diagnosis.life
         self.seen.diagnosis.feed(entry, self._context(now, run))
         self.seen.story.line(entry, len(self.seen.diagnosis.findings) > known)
+        if self.seen.diagnosis.life != life:
+            self.seen.tell(now, "started again within the same run of the unit")
+            self.seen.phases = Phases()
+            self.seen.phases.start(now)
+            self.seen.progress_at = now
         self._note_losses(now, entry)
 
     def _context(self, now: float, run: str) -> Context:

@@ -23,9 +23,17 @@ _QUOTE = r"(?:\\*[\"'])"
 _NOTHING = r"(?:None|null|True|False|true|false)\b"
 # name='value', "name": "value", \"name\": \"value\", --name value, '--name', 'value'
 _QUOTED = re.compile(rf"({_NAME}(?:{_QUOTE}?\s{{0,4}}[:=]|{_QUOTE}\s{{0,4}},|(?<=-key) )\s{{0,4}})(\\*)([\"'])((?:(?!\2\3).)*)(\2\3)?", re.IGNORECASE)
-_PLAIN = re.compile(rf"({_NAME}{_QUOTE}?\s{{0,4}}[:=]\s{{0,4}})(?![\"'\\])(?!{_NOTHING})([^\s,;)}}\]&\"']+)", re.IGNORECASE)
-_FLAG = re.compile(rf"(--(?:[\w-]{{0,40}}-)?{_NAME}[= ]\s{{0,4}})(?![\"'\\])([^\s\"']+)", re.IGNORECASE)
+# Words that go on a sentence about a flag or a setting, and are no value of it.
+_PROSE = (
+    r"(?:a|an|and|as|at|by|can|cannot|does|expected|expects|flag|for|from|given|has|if|in|into|invalid|is|must|needs?|not|of|on|only|option|or|requires?"
+    r"|set|should|the|to|unexpected|was|when|with|without)(?=[\s.,;:)]|$)"
+)
+_PLAIN = re.compile(rf"({_NAME}{_QUOTE}?\s{{0,4}}[:=]\s{{0,4}})(?![\"'\\])(?!{_NOTHING})(?!{_PROSE})([^\s,;)}}\]&\"']+)", re.IGNORECASE)
+_FLAG = re.compile(rf"(--(?:[\w-]{{0,40}}-)?{_NAME}[= ]\s{{0,4}})(?![\"'\\])(?!{_PROSE})([^\s\"']+)", re.IGNORECASE)
 _SCHEME = re.compile(r"\b(Bearer|Basic)(\s{1,4}|%20)(?!authentication\b|realm\b|token\b)([^\s\"',;)}\]\\]+)", re.IGNORECASE)
+_SIGNED = re.compile(
+    r"([?&](?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|signature|sig|key-pair-id|policy)=)[^&\s'\"<>]+", re.IGNORECASE
+)
 _HUB = re.compile(r"\bhf_(?:[A-Za-z0-9]{30,}|(?=[A-Za-z]{0,60}\d)[A-Za-z0-9]{6,})")
 _USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:)([^\s/@]{1,400})@", re.IGNORECASE)
 # Each shape is looked for only where one of its words stands.
@@ -76,8 +84,10 @@ class Redactor:
         if shape_of_line in self._dull:
             return text
         lowered = text.lower()
+        if "&" in lowered and "sig" in lowered:
+            text = _SIGNED.sub(rf"\1{MASK}", text)
         at, names, scheme = "@" in lowered and "://" in lowered, has_any(lowered, _NAME_WORDS), has_any(lowered, _SCHEME_WORDS)
-        if not (at or names or scheme):
+        if not (at or names or scheme or "&" in lowered):
             self._dull.add(shape_of_line)
             return text
         if at:

@@ -9,10 +9,11 @@ import re
 from dataclasses import asdict, replace
 from typing import Any, Iterable
 
+from ansible_collections.gpuops.sglang.plugins.module_utils._causes import names_setting
 from ansible_collections.gpuops.sglang.plugins.module_utils._kernel_log import FOREIGN, NAMESAKE, OURS
 from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, has_any, shape, split
 from ansible_collections.gpuops.sglang.plugins.module_utils._log_noise import TRIGGERS, WORTH_TELLING, is_noise
-from ansible_collections.gpuops.sglang.plugins.module_utils._matching import LONGEST, Context, Finding, Line, finding, match, shortened
+from ansible_collections.gpuops.sglang.plugins.module_utils._matching import GENERIC, LONGEST, Context, Finding, Line, finding, match, shortened
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import Traceback, Tracebacks, is_exception
 from ansible_collections.gpuops.sglang.plugins.module_utils._weighing import OF_THE_DRIVER, may_go_on, merge, outer_is_better, survived, weigh
@@ -29,6 +30,9 @@ _LOST_ANOTHER = (
     "log (journalctl -k) and the last lines of the other ranks."
 )
 _CARD = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.\d)?\b", re.IGNORECASE)
+_STARTS_ANEW = re.compile(  # a wrapper's word, or a container engine's
+    r"\b(?:restarting|respawning|relaunching|next attempt in|will (?:be )?restart\w*)\b|\bstarting (?:it )?(?:again|anew|without)\b", re.IGNORECASE
+)
 _GROUP_MARGIN = re.compile(r"^\s*[|+] ")  # before each line of a group of exceptions
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
 _PROXY = re.compile(
@@ -36,6 +40,7 @@ _PROXY = re.compile(
 )
 # Codes that a failed first request of the server itself may look like; the true cause then is the request.
 _LOOKS_LIKE_WARMUP = ("http_proxy", "hub_unreachable", "model_auth_denied", "model_auth_missing", "model_not_found", "no_permission")
+_ARGUMENT_KINDS = ("AssertionError", "ValueError", "NotImplementedError")  # of a rank, when the message names a setting
 _ARGUMENT_FRAMES = ("AssertionError", "ValueError", "NotImplementedError", "RuntimeError", )  # raised where arguments are read
 _ARGUMENT_ERRORS = ("ValueError", "NotImplementedError")
 _NAMES_AN_ARGUMENT = re.compile(r"--[a-z]|\b[a-z]+(?:_[a-z0-9]+)+\b|\bargument\b")
@@ -56,6 +61,7 @@ class Diagnosis:
         self.warnings: list[str] = []
         self.order = 0
         self.reached: dict[str, str] = {}  # run -> the phase that its last line was read in
+        self.life = 0  # order of the line with which a wrapper or a container began the server anew, within the same run of the unit
         self.capability = ""
         self._last_error_follows = False
         self._card = (-_SAYS_MORE - 1, "")  # order and address of the card that the kernel named last
@@ -81,6 +87,11 @@ class Diagnosis:
         for item in self.findings:
             item.pending = False
 
+    def _new_life(self, run: str) -> None:
+        if any(run in item.runs for item in self.findings):
+            self.life, self.doom_at, self.doom_run = self.order, None, ""
+            self._tracebacks.clear()
+
     # -- reading
 
     def feed(self, entry: Entry, context: Context, whose: str = OURS) -> None:
@@ -94,6 +105,7 @@ class Diagnosis:
         if len(text) > LONGEST:
             text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"  # an exception names its reason at the end, or at the beginning
         if "server_args=" in text:
+            self._new_life(context.run)
             return
         in_group = text.lstrip()[:2] in ("| ", "+ ") and (bool(self._tracebacks.open) or "Exception Group" in text)
         if in_group:
@@ -101,8 +113,10 @@ class Diagnosis:
         rank, body = split(text)
         if self._last_error_follows and entry.source == "unit":
             body = text = f"NCCL last error: {body}"  # it says more than the exception above it
+            rank = rank or next((item.rank for item in reversed(self.findings) if self.order - item.last <= _SAYS_MORE), "")
         self._last_error_follows = body == "Last error:"
         line = Line(entry, text, rank, body, self.order, context)
+        self._go_on(line)
         for regex, code, hint in self._patterns:
             if regex.search(text):
                 self._add(finding(code, line, proof=True, hint=hint))
@@ -116,10 +130,20 @@ class Diagnosis:
         lowered = text.lower()
         if entry.source != "unit":
             self._take_line(line, whose)
+        elif self.doom_at is not None and _STARTS_ANEW.search(text):
+            self._new_life(context.run)
         elif not has_any(lowered, TRIGGERS):
             self._find_dull(shape_of_line)
         elif not self._take_unit_line(line, lowered):
             self._find_dull(shape_of_line)
+
+    def _go_on(self, line: Line) -> None:
+        """An exception whose text only begins in the line after it."""
+        last = self.findings[-1] if self.findings else None
+        if last is None or not last.line.endswith("Error:") or not line.text.strip() or line.entry.source != "unit":
+            return
+        if line.order - last.last <= _GOES_ON and line.text[:1].isspace():
+            last.line = f"{last.line} {line.text.strip()}"
 
     def _find_dull(self, shape_of_line: str) -> None:
         if not self._patterns:
@@ -166,7 +190,7 @@ class Diagnosis:
             if whose == FOREIGN:
                 found.kind = "weak"
             found.namesake = True
-            found.proof = found.proof and whose == NAMESAKE and found.code == "gpu_lost"
+            found.proof = False
         if found is None and line.entry.source == "unit" and is_exception(line.body):
             found = self._unknown(line, proven=False)
         if found is None:
@@ -216,15 +240,15 @@ class Diagnosis:
         if traceback.head == "warmup" and (found is None or found.kind in ("weak", "wrapper", "echo") or found.code in _LOOKS_LIKE_WARMUP):
             found = finding("http_proxy" if _PROXY.search(line.text) else "warmup_failed", line)
         elif found is None:
-            of_arguments = traceback.of_arguments and not (proven or line.rank)
-            found = self._unknown(line, proven or traceback.elsewhere or bool(traceback.asserted) and not of_arguments, of_arguments)
+            of_arguments = (traceback.of_arguments or traceback.parses) and not (proven or line.rank)
+            found = self._unknown(line, proven or traceback.elsewhere or bool(traceback.asserted) and not of_arguments, of_arguments, traceback.of_weights)
             if not proven and found.code == "scheduler_crashed":
                 found.code, found.kind = "exited", "plain"
         elif found.code == "exited" and proven:
             found.code, found.kind = "scheduler_crashed", "fatal"
         elif found.kind in ("echo", "doom"):
             found.code, found.kind = "scheduler_crashed", "hearsay" if found.kind == "echo" else "weak"
-            found.hint = found.hint or _LOST_ANOTHER
+            found.hint = found.hint or ("" if found.words.get("exit") else _LOST_ANOTHER)
         of_the_model = traceback.of_the_model or "hf_config" in line.body
         if of_the_model and found.code in ("bad_flags", "bad_sizes", "exited") and not (_FLAG.search(line.body) or line.body.startswith(("OSError", "File"))):
             found.code, found.hint = found.code if found.code == "bad_sizes" else "unsupported_model", found.hint or _CONFIG_HINT
@@ -232,6 +256,8 @@ class Diagnosis:
         found.time_us = traceback.time_us or found.time_us
         found.proof = found.proof or proven
         found.shaped = True
+        if traceback.head == "thread":
+            found.proof, found.kind = False, "weak"
         standing = next((item for item in self.findings if item.order == traceback.finding), None)
         if standing is not None and traceback.mixed:
             standing.rank = ""
@@ -241,18 +267,23 @@ class Diagnosis:
         elif standing.pending or outer_is_better(standing, found):
             self._replace(standing, found)
 
-    def _unknown(self, line: Line, proven: bool, of_arguments: bool = False) -> Finding:
+    def _unknown(self, line: Line, proven: bool, of_arguments: bool = False, elsewhere: bool = False) -> Finding:
         """An exception of no known signature: of a rank, of the argument rules, or of anything else."""
+        name, _colon, message = line.body.partition(":")
+        if proven and name in _ARGUMENT_KINDS and names_setting(message):
+            found = finding("bad_flags", line)
+            found.words["flag"] = f": {shortened(message)}"
+            return found
         if proven:
             return finding("scheduler_crashed", line)
-        name, _colon, message = line.body.partition(":")
         if not message.strip() and name.endswith("ImportError"):
             found = finding("exited", line, "wrapper")
             found.yields_to = ["missing_cuda_lib", "no_kernel_for_arch", "driver_too_old"]
             return found
         kind = name.rpartition(".")[2]
-        like_one = kind == "AssertionError" or kind in _ARGUMENT_ERRORS and _NAMES_AN_ARGUMENT.search(message)
-        if of_arguments and kind in _ARGUMENT_FRAMES or like_one and line.context.phase == "process" and not line.rank:
+        like_one = not elsewhere and (kind == "AssertionError" or kind in _ARGUMENT_ERRORS and _NAMES_AN_ARGUMENT.search(message))
+        read_there = of_arguments and (kind in _ARGUMENT_FRAMES or kind == "TypeError" and "must be" in message)
+        if read_there or like_one and line.context.phase == "process" and not line.rank:
             found = finding("bad_flags", line, "plain")
             found.words["flag"] = f": {shortened(message)}"
             return found
@@ -304,7 +335,8 @@ class Diagnosis:
             better = found.kind == "fatal" or found.kind == "wrapper" and bool(found.hint) and not item.hint
             if better and found.code in item.yields_to and (item.kind == "wrapper" or near and (found.hint or found.code != item.code)):
                 return item
-            if may_go_on(item) and found.kind == "fatal" and not found.rank and found.last - item.last <= _GOES_ON:
+            other_death = found.code in GENERIC and bool(item.words.get("exit")) and "what():" not in found.line  # a death says itself only once
+            if may_go_on(item) and found.kind == "fatal" and not other_death and not found.rank and found.last - item.last <= _GOES_ON:
                 return item
             same_rank = not item.rank or not found.rank or item.rank == found.rank
             if item.code == "cuda_oom" and found.code == "graph_capture_oom" and same_rank:

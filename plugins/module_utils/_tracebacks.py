@@ -19,17 +19,19 @@ _HEADER = re.compile(
     r"|initialization failed\. ?warmup error)(?:: ?(?P<rest>.*))?$|^(?P<plain>(?:Exception Group )?Traceback(?: \(most recent call last\))?:?(?: \.\.\.)?$)",
     re.IGNORECASE,
 )
+_THREAD = re.compile(r"exception in thread \S", re.IGNORECASE)
 _OPENING = ("exception", "traceback", "warmup error")  # no traceback opens without one of these words
 _HARMLESS = re.compile(
     r"exception in ASGI application|task exception was never retrieved|(?P<ignored>exception ignored (?:in|while))|exception in callback", re.IGNORECASE
 )
 _OF_ARGUMENTS = re.compile(r"server_args|arg_groups|argument|launch_server|function_call_parser|reasoning_parser", re.IGNORECASE)
+_PARSES = re.compile(r"\bfrom_cli_args\(|\bprepare_server_args\(|\bcheck_server_args\(|\bServerArgs\(")
 _OF_THE_MODEL = re.compile(r"/configs/(?!model_config|load_config|device_config)\w+\.py|/configuration_\w+\.py")
+_OF_WEIGHTS = re.compile(r"/(?:model_loader|models|layers|quantization|model_executor)/|/lib/python[\d.]+/(?!site-packages|dist-packages)")
 _ELSEWHERE = re.compile(r"/(?:transformers|tokenizers|huggingface_hub|safetensors|torch|pydantic|flashinfer|triton)/[\w/.]*\.py\"?")
 _REQUEST = re.compile(r"^(?:Receive|Finish): obj=|^\w+ReqInput\(")  # what clients wrote, whatever it looks like
-_GROUP = re.compile(r"^(?:[\w.]+\.)?(?:Base)?ExceptionGroup: ")
+_HOLDS = re.compile(r"^(?:[\w.]+\.)?(?:(?:Base)?ExceptionGroup: |BackendCompilerFailed: .*raised:\s*$)")  # of an exception with others inside
 _OF_A_CLIENT = re.compile(r"^(?:starlette|uvicorn|anyio|asyncio|concurrent\.futures)\.[\w.]*(?:ClientDisconnect|ClientDisconnected|CancelledError|EndOfStream)")
-_OTHER_WENT = re.compile(r"(?:closed|reset) by (?:remote )?peer|recvValue failed|broken pipe|remote process (?:has )?exit", re.IGNORECASE)
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _FRAME = re.compile(r"^\s+\S|^\^+$|^File \"|^\.\.\.$|^\[Previous line repeated")
 # A lower-case word without a dot is a tool that speaks (ninja, nvcc), not an exception.
@@ -49,7 +51,7 @@ def is_exception(body: str) -> bool:
 class Traceback:
     rank: str
     pid: int
-    head: str  # scheduler, warmup: no server survives it; plain; harmless: logged by the web server and survived
+    head: str  # scheduler, warmup: no server survives it; plain; thread: the process goes on; harmless: logged by the web server and survived
     order: int
     time_us: int
     frames: int = 0
@@ -57,7 +59,9 @@ class Traceback:
     chained: bool = False  # another exception follows, raised while this one was handled
     untold: bool = False  # harmless, and not worth a word either
     of_arguments: bool = False  # its last file reads the command line
+    parses: bool = False  # it went through the reading of the command line
     of_the_model: bool = False  # its last file reads the model's config.json
+    of_weights: bool = False  # its last file loads or runs the model, or is Python's own
     elsewhere: bool = False  # its last file is of another package
     mixed: bool = False  # the exception may as well be that of another rank
     asserted: str = ""  # the source of the assertion that it went through last
@@ -69,8 +73,6 @@ class Tracebacks:
     def __init__(self) -> None:
         self.open: list[Traceback] = []
         self.closed: list[Traceback] = []
-        self._last_frame = ""
-        self._frames_alternate = False  # several tracebacks are written line by line among each other
 
     def __bool__(self) -> bool:
         return bool(self.open or self.closed)
@@ -89,11 +91,13 @@ class Tracebacks:
         """The traceback that a line opens, with the exception where it stands in the same line."""
         if not has_any(text.lower(), _OPENING) or _REQUEST.match(body):
             return None
+        if _THREAD.search(text):
+            return self._push(Traceback(rank, entry.pid, "thread", order, entry.time_us)), ""
         harmless = _HARMLESS.search(text)
         if harmless:
             return self._push(Traceback(rank, entry.pid, "harmless", order, entry.time_us, untold=bool(harmless["ignored"]))), ""
         match = _HEADER.search(body)
-        if not match:
+        if not match or has_any(body[: match.start()], ("'", '"', "{")):  # somebody else's text is quoted
             return None
         if match["plain"]:
             return self._plain(entry, order, rank), ""
@@ -142,27 +146,26 @@ class Tracebacks:
             return False, None
         if _FRAME.match(body):
             traceback.frames += 1
-            self._frames_alternate = len(self.open) > 1 and (self._frames_alternate or body == self._last_frame)
-            self._last_frame = body
             if body.lstrip().startswith("File "):
                 traceback.of_arguments = bool(_OF_ARGUMENTS.search(body))
                 traceback.of_the_model = bool(_OF_THE_MODEL.search(body))
+                traceback.of_weights = bool(_OF_WEIGHTS.search(body))
                 traceback.elsewhere = bool(_ELSEWHERE.search(body))
+            elif _PARSES.search(body):
+                traceback.parses = True
             if body.lstrip().startswith("assert "):
                 traceback.asserted = body.strip()
             return not ("fatal error: " in body or is_exception(body.strip())), None
         if not _ANY_EXCEPTION.match(body) or _HEADER.search(body):
             return False, None
-        if _GROUP.match(body) or traceback.head != "harmless" and _OF_A_CLIENT.match(body):
-            return True, None  # what a group holds follows; that a client went away ends no rank
+        if _HOLDS.match(body) or traceback.head != "harmless" and _OF_A_CLIENT.match(body):
+            return True, None  # what it holds follows; that a client went away ends no rank
         if traceback.head == "plain" and not traceback.frames and not is_exception(body):
             return False, None
-        alike = [item for item in self.open if item.head != "harmless"]
-        if not entry.pid and not rank and len(alike) > 1:
-            if _OTHER_WENT.search(body):
-                traceback = alike[-1]  # who speaks last only lost the others
-            else:
-                traceback.mixed = self._frames_alternate and len({item.rank for item in alike}) > 1
+        alike = [item for item in self.open if item.head != "harmless" and item.rank and item.pid == entry.pid]
+        if not rank and len({item.rank for item in alike}) > 1:
+            for item in alike:
+                item.mixed = True
         self.open.remove(traceback)
         self._remember(traceback)
         return True, None if traceback.untold else traceback

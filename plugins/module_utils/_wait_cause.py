@@ -69,6 +69,11 @@ def of_end(diagnosis: Diagnosis, watch: UnitWatch, run: Run, run_key: str, words
     if run.result == "resources" and not strong:
         item = watch.line(r"failed to", r"failed with result")
         return make("unit_exec", {**words, "step": "", "step_hint": EXEC_STEP_HINT}, item["text"], time_us=item["time_us"])
+    if run.result == "exec-condition" and not strong:
+        return of_never_started(watch, words)
+    told = watch.line(r"on client request")
+    if told["text"] and run.exit_code == "killed" and not strong:
+        return make("stopped", words, told["text"], time_us=told["time_us"])
     if run.result == "watchdog" and not strong:
         item = watch.line(r"watchdog timeout", r"failed with result", *_END_LINE)
         hint = "Set WatchdogSec=0 in the unit (a drop-in may have set it): SGLang sends systemd no signs of life."

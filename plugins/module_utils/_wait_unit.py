@@ -153,7 +153,7 @@ class UnitWatch:
 
     def _is_new_run(self, state: UnitState, run: Run) -> bool:
         alive = (
-            bool(state.main_pid) or state.active_state in ("active", "activating") and state.sub_state not in ("auto-restart", "auto-restart-queued")
+            bool(state.main_pid) or state.active_state in ("active", "activating") and state.sub_state not in ("auto-restart", "auto-restart-queued", "exited")
         )
         if state.invocation_id and run.invocation and state.invocation_id != run.invocation:
             return True
@@ -172,7 +172,7 @@ class UnitWatch:
     def _has_ended(self, state: UnitState) -> bool:
         if state.active_state in ("failed", "inactive"):
             return True
-        if state.sub_state.startswith("auto-restart"):
+        if state.sub_state.startswith("auto-restart") or (state.active_state, state.sub_state) == ("active", "exited"):
             return True
         return state.active_state == "deactivating" and not state.main_pid and bool(state.exit_code) and state.result != "success"
 
@@ -236,7 +236,7 @@ class UnitWatch:
 
     def gave_up(self) -> bool:
         """Systemd will not start the unit again by itself."""
-        return self.state.active_state in ("failed", "inactive")
+        return self.state.active_state in ("failed", "inactive") or self.state.sub_state == "exited"  # RemainAfterExit=
 
     def kept_from_restarting(self) -> bool:
         """Systemd has counted one more restart than there was: its start limit stood in the way."""

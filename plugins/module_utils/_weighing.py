@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import GENERIC, STRENGTH, Finding
 from ansible_collections.gpuops.sglang.plugins.module_utils._phases import PHASES
 
 _OUTLIVED = 3.0  # seconds after which a line that is no exception was only a warning, when another one ends the server
 _OUTLIVED_EXCEPTION = 10.0
+_PRELUDE = 5.0  # seconds between the line of a part in another language and the exception that follows from it
 _TOGETHER = ("kv_cache", "graphs", "bind", "warmup", "ready")  # phases that all ranks enter together
 # What the server says when it finds no card, and what tells why.
 _FOR_WANT_OF_A_DRIVER = ("gpu_count", "driver_missing")
@@ -23,12 +26,15 @@ def weigh(candidates: list[Finding]) -> Finding | None:
     chosen = min(candidates, key=_surest)
     if chosen.strong and not chosen.proof:
         chosen = next((item for item in sorted(candidates, key=lambda item: item.order) if _outlived(chosen, item)), chosen)
-    if chosen.code in GENERIC and chosen.strong:
+    if chosen.code in GENERIC and (chosen.strong or chosen.kind == "plain"):
         chosen = next((item for item in candidates if _is_told_inside(chosen, item)), chosen)
+        before = next((item for item in candidates if _is_told_before(chosen, item)), None)
+        chosen = replace(before, rank=before.rank or chosen.rank, proof=chosen.proof) if before is not None else chosen
     if chosen.code in _FOR_WANT_OF_A_DRIVER:
         chosen = next((item for item in candidates if item.code in OF_THE_DRIVER), chosen)
     if chosen.code == "nccl_error" and not chosen.hint:
-        chosen.hint = next((item.hint for item in candidates if item.code == "nccl_error" and item.hint), "")
+        told = next((item for item in candidates if item.code == "nccl_error" and item.hint), None)
+        chosen = replace(chosen, line=told.line, hint=told.hint, time_us=told.time_us) if told is not None else chosen
     if chosen.code in GENERIC or not chosen.strong:
         evidence = [item for item in candidates if item.kind == "evidence"]
         if evidence:
@@ -38,7 +44,8 @@ def weigh(candidates: list[Finding]) -> Finding | None:
 
 def _surest(item: Finding) -> tuple[int, bool, int]:
     """A traceback whose exception has not come says less than a line that names a cause; of weak lines the one with the exit code says more."""
-    return STRENGTH["plain" if item.pending else item.kind], item.kind == "weak" and not item.words.get("exit"), item.order
+    says_nothing = item.line.rstrip().endswith(("Error:", "Error"))
+    return STRENGTH["plain" if item.pending else item.kind], says_nothing or item.kind == "weak" and not item.words.get("exit"), item.order
 
 
 def survived(item: Finding, reached: str) -> bool:
@@ -64,6 +71,12 @@ def _is_told_inside(generic: Finding, item: Finding) -> bool:
     """Did the lines of a traceback whose exception says nothing hold the reason?"""
     between = generic.order < item.order < generic.last and item.run == generic.run
     return between and item.kind == "fatal" and item.code not in GENERIC and item.rank in ("", generic.rank)
+
+
+def _is_told_before(generic: Finding, item: Finding) -> bool:
+    """Did a part in another language say a moment before what failed?"""
+    lately = item.order < generic.last and generic.at - item.at <= _PRELUDE and generic.last - item.order <= 60
+    return item.kind == "prelude" and item.run == generic.run and lately and not generic.words.get("exit")
 
 
 def merge(twin: Finding, found: Finding) -> None:

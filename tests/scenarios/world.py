@@ -144,7 +144,7 @@ class World:
             reply = reply.unless.reply if self._sends(reply.unless.name, reply.unless.value) else reply
         if path == "/v1/models" and reply.kind == "status" and reply.status == 200 and not reply.body:
             return Reply("status", 200, _model_list(self.options.model), "application/json", reply.after)
-        if path in _GENERATION and reply.kind == "status" and reply.status == 200 and "choices" not in reply.body:
+        if path in _GENERATION and reply.kind == "status" and reply.status == 200 and not reply.body.startswith(("{", "<")):
             return Reply("status", 200, json.dumps({"choices": [{"text": reply.body or "x"}]}), "application/json", reply.after)
         return reply
 

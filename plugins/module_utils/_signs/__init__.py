@@ -11,9 +11,9 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._signs.memory import
 from ansible_collections.gpuops.sglang.plugins.module_utils._signs.model import MODEL
 from ansible_collections.gpuops.sglang.plugins.module_utils._signs.network import NCCL_SAID, NETWORK
 from ansible_collections.gpuops.sglang.plugins.module_utils._signs.node import DISK, NODE
-from ansible_collections.gpuops.sglang.plugins.module_utils._signs.server import SERVER
+from ansible_collections.gpuops.sglang.plugins.module_utils._signs.server import LAST_WORDS, SERVER
 from ansible_collections.gpuops.sglang.plugins.module_utils._signs.settings import RULES, SIZES
 from ansible_collections.gpuops.sglang.plugins.module_utils._signs.signature import Signature
 
 # The first that fits a line wins, so the order counts.
-SIGNATURES: tuple[Signature, ...] = (*NCCL_SAID, *DISK, *EARLY, *SIZES, *SERVER, *MEMORY, *GPU, *MODEL, *NETWORK, *NODE, *RULES)
+SIGNATURES: tuple[Signature, ...] = (*NCCL_SAID, *DISK, *EARLY, *SIZES, *SERVER, *MEMORY, *GPU, *MODEL, *NETWORK, *NODE, *RULES, *LAST_WORDS)

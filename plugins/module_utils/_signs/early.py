@@ -5,13 +5,24 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._signs.signature import FILES_HINT, HOST_MEMORY_HINT, OLD_CARD_HINT, sign
+from ansible_collections.gpuops.sglang.plugins.module_utils._signs.signature import CONTAINER_HINT, FILES_HINT, HOST_MEMORY_HINT, OLD_CARD_HINT, sign
 
 _OFFLINE_HINT = "Offline mode is on (HF_HUB_OFFLINE): give the path of a local copy, download the model first, or unset HF_HUB_OFFLINE in the unit."
 _PROXY_HINT = "The proxy on the way refused the connection: let it pass the hub, correct HTTPS_PROXY in the unit, or serve a local copy."
 _THREADS_HINT = "The limit of processes and threads is reached: raise TasksMax= and LimitNPROC= of the unit."
 _TMP_HINT = "Make room, or give the service user write access, in one of the folders of the line, or set TMPDIR in the unit."
 _LIBCUDA_HINT = "The symbol is one of the driver's own library (libcuda): update the NVIDIA driver, or install wheels built for the CUDA version it supports."
+_TOOLKIT_HINT = "The CUDA toolkit on the node does not know this card: give the unit a newer one (CUDA_HOME, nvcc on its PATH), or wheels with ready kernels."
+_NVSHMEM_HINT = (
+    "NVSHMEM could not set up its transport: check the RDMA devices and the right to use them (/dev/infiniband, LimitMEMLOCK=infinity, nvidia_peermem), or "
+    "take another moe_a2a_backend than deepep."
+)
+_PART_HINT = "A part of the server in C++ says what failed: mend that (a device, its rights, memory to register, the other side), then start again."
+_INCOMPLETE_HINT = "A file of the model is missing, cut off or only a pointer (git-lfs): download the model again, and compare sizes or checksums."
+_REVISION_HINT = "The hub has no such revision of this model: correct --revision, or leave it out."
+_NO_TYPE_HINT = "The folder's config.json names no model type: see that the path is the model's own folder and that the download is complete."
+_TOKEN_HINT = "The token in the unit's secret environment has a blank or a newline in it: write it anew without."
+_RANK_ADDRESS_HINT = "The address of rank 0 is not on this node: correct dist_init_addr (ip -br address lists the node's own), as an address, not a name."
 _DTYPE_HINT = "This card has no bfloat16: set dtype to half (float16)."
 _CUBIN_HINT = "Install flashinfer-cubin (and flashinfer-jit-cache) of the same version, or let the unit reach the address in the line (HTTPS_PROXY)."
 _UVM_HINT = "Load the module nvidia_uvm (modprobe nvidia_uvm, nvidia-modprobe -u) and see that the unit may use /dev/nvidia-uvm; after a suspend, reboot."
@@ -20,6 +31,58 @@ _TRANSFORMERS_HINT = "Deploy a version of SGLang (and its transformers) that kno
 _IMPORT_HINT = "Wheels of different releases stand side by side: install this SGLang version with the versions it asks for in a fresh virtual environment."
 
 EARLY = (
+    sign(
+        "host_oom",
+        ("not enough host memory", "unable to allocate"),
+        r"not enough host memory|unable to allocate [\d.]+ [GMT]iB for an array",
+        hint=HOST_MEMORY_HINT,
+    ),
+    sign(
+        "model_not_found",
+        ("missing from", "pytorchstreamreader", "invalid load key", "incompletesnapshot", "integrityerror"),
+        r"shard file\(?s?\)? missing from|PytorchStreamReader failed|UnpicklingError: invalid load key|IncompleteSnapshotError|\bIntegrityError: ",
+        hint=_INCOMPLETE_HINT,
+    ),
+    sign("model_not_found", "valid git identifier", r"is not a valid git identifier", hint=_REVISION_HINT),
+    sign("unsupported_model", "unrecognized model in", r"unrecognized model in .{0,300}model_type", hint=_NO_TYPE_HINT),
+    sign("unsupported_model", "in sglang", r"is not (?:yet )?supported .{0,80}in sglang"),
+    sign("hub_unreachable", "hugging face hub endpoint", r"does not seem to be served by a hugging ?face hub"),
+    sign("hub_unreachable", "illegal header value", r"illegal header value b?.{0,4}Bearer", hint=_TOKEN_HINT),
+    sign("cache_not_writable", "directory is not writable", r"directory is not writable: (?P<path>\S+)"),
+    sign(
+        "bad_flags",
+        ("invalid quantization", "unexpected extra config", "ib devices"),
+        r"Error: (?P<flag>(?:invalid quantization method|unexpected extra config keys" r"|no IB devices configured).*)",
+    ),
+    sign(
+        "kv_pool_too_small", ("cannot hold even one", "max_running_request is zero"), r"pool .{0,80}cannot hold even one request|max_running_requests? is zero"
+    ),
+    sign(
+        "no_kernel_for_arch",
+        ("platform does not support", "intel amx"),
+        r"platform does not support .{0,200}(?:blackwell|hopper|\bSM\d{2})|requires intel amx",
+        hint=OLD_CARD_HINT,
+    ),
+    sign("attention_backend", "backend", r"Error: \w+ backend (?:can only be used|does not support)"),
+    sign("port_in_use", "addr='tcp", r"(?:cannot assign requested address|no such device) \(addr='tcp", hint=_RANK_ADDRESS_HINT),
+    sign("driver_too_old", "requirement error", r"nvidia-container-cli: requirement error: unsatisfied"),
+    sign(
+        "driver_missing",
+        "nvidia-container-cli",
+        r"nvidia-container-cli: .*(?:libnvidia-ml|load library|ldcache|device error|mount error|invalid expression|invalid device ordinal)",
+        sources=("unit", "systemd"),
+        hint=CONTAINER_HINT,
+    ),
+    sign("no_kernel_for_arch", "cuda architectures", r"no supported CUDA architectures? found", hint=_TOOLKIT_HINT),
+    sign("bad_flags", "error: ", r"^error: (?P<flag>(?:invalid value|unexpected argument|the following required arguments|unrecognized).*--.*)"),
+    sign(
+        "nccl_error",
+        ("ibgda", "nvshmem"),
+        r"(?:nvshmem|ibgda)\S*\.(?:cpp|cu):\S*\d+: .*(?:NULL value|non-zero status|failed)",
+        "wrapper",
+        hint=_NVSHMEM_HINT,
+    ),
+    sign("scheduler_crashed", "] ", r"^E\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+\.(?:cpp|cc|cu|h|hpp):\d+\] \S", "prelude", hint=_PART_HINT),
     sign("shared_memory_limit", "out of resource", r"out of resources?: (?!.{0,40}(?:cuda|gpu) memory)"),
     sign(
         "no_kernel_for_arch",
@@ -63,6 +126,7 @@ EARLY = (
         "unsupported_model",
         ("transformers", "no sglang implementation", "gguf model", "architecture"),
         r"transformers implementation .{0,120}not compatible with sglang|no sglang implementation|is not a registered model in the transformers"
+        r"|no processor registered for architecture"
         r"|gguf model with architecture \S+ is not supported|: architecture \S+ (?:is )?not supported",
     ),
     sign("cache_not_writable", "permissionerror at", r"PermissionError at (?P<path>/\S+) when"),
@@ -86,7 +150,6 @@ EARLY = (
         r"CUDA unknown error(?!.{0,400}(?:error 80\d|driver combination|not yet initialized))",
         hint=_UVM_HINT,
     ),
-    sign("driver_too_old", "requirement error", r"nvidia-container-cli: requirement error", sources=("unit", "systemd")),
     sign("hub_unreachable", "cas service error", r"CAS service error"),
     sign(
         "graph_capture_oom",

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._signs.signature import COMPILER_KILLED_HINT, OLD_CARD_HINT, sign
+from ansible_collections.gpuops.sglang.plugins.module_utils._signs.signature import COMPILER_KILLED_HINT, CONTAINER_HINT, OLD_CARD_HINT, sign
 
 _KERNEL = ("kernel", "systemd", "unit")
 _LIBS = ("missing_cuda_lib", "no_kernel_for_arch", "driver_too_old", "jit_tool_missing")
@@ -53,8 +53,10 @@ GPU = (
     sign("module_not_built", "modprobe", r"module nvidia\S* not found in directory", sources=_KERNEL),
     sign(
         "driver_missing",
-        ("driver", "no accelerator", "libcuda.so.1", "nvml"),
-        r"found no NVIDIA driver|couldn't communicate with the NVIDIA driver|NVIDIA driver (?:is )?not (?:loaded|found|installed)"
+        ("driver", "no accelerator", "libcuda.so", "nvml", "cuda-capable", "-smi", "gpu memory values"),
+        r"found no NVIDIA driver|no CUDA-capable device is detected|(?:nvidia|rocm)-smi not found|unable to find nvidia-smi|no GPU memory values found"
+        r"|libcuda\.so cannot found|\b0 active drivers|CUDA driver initialization failed"
+        r"|couldn't communicate with the NVIDIA driver|NVIDIA driver (?:is )?not (?:loaded|found|installed)"
         r"|no accelerator .{0,200}(?:is )?available"
         r"|libcuda\.so\.1: cannot open shared object|NVML Shared Library Not Found"
         r"|NVMLError_(?:LibraryNotFound|DriverNotLoaded)|NVML: Driver Not Loaded",
@@ -128,8 +130,9 @@ GPU = (
     ),
     sign(
         "no_kernel_for_arch",
-        ("capability", "requires sm", "gpus with sm"),
-        r"(?:Error|Exception): .{0,120}(?:(?:requires?|needs?|minimum) (?:\S+ ){0,4}(?:compute )?capability|requires? (?:GPUs? with )?sm_?\d{2})",
+        ("capability", "sm1", "sm9", "sm8", "sm7", "gpus with sm"),
+        r"(?:Error|Exception): .{0,120}(?:(?:requires?|needs?|minimum) (?:\S+ ){0,4}(?:compute )?capability"
+        r"|(?:requires?|needs?) (?:an? )?(?:GPUs? with )?sm_?\d{2})",
         hint=OLD_CARD_HINT,
     ),
     sign(
@@ -143,7 +146,7 @@ GPU = (
         r"could not find (?P<tool>nvcc)|CUDA_HOME environment variable is not set|assert .{0,20}(?:cuda_home|nvcc)\w* is not None"
         r"|No such file or directory: '?(?P<tool2>(?:[^\s']*/)?(?:nvcc|ninja|ptxas|gcc|g\+\+|c\+\+|cc|clang|cuobjdump|nvdisasm))'?(?:$"
         r"|[\s'])"
-        r"|failed to find C compiler|(?P<tool3>ninja) is required to load|(?P<tool4>nvcc|ninja|gcc|g\+\+|ptxas): (?:command )?not found"
+        r"|failed to find C compiler|(?P<tool3>ninja) is required to load|(?P<tool4>nvcc|ninja|gcc|g\+\+|ptxas|cuobjdump|nvdisasm): (?:command )?not found"
         r"|cannot find (?P<tool5>ptxas|nvcc|ninja)|no working C(?:\+\+|XX)? compiler|InvalidCxxCompiler",
     ),
     sign(
@@ -161,15 +164,25 @@ GPU = (
         r"(?:NVCC|GCC|G\+\+|CUDA toolkit|compiler) (?:version )?(?:\S+ ){0,3}(?:(?:should|must|needs|has) (?:to )?be (?:>|at least|newer)|is too old)"
         r"|(?:Error|Exception): .{0,80}requires? (?:NVCC|GCC|G\+\+|CUDA toolkit|a compiler)\b",
     ),
-    sign(
-        "jit_failed", ("fatal", "error:"), r"fatal error: |ptxas fatal|nvcc fatal|\.(?:cuh?|cpp|cc|h|hpp)(?:\(\d+\)|:\d+(?::\d+)?): (?:fatal )?error"
-    ),
+    sign("jit_failed", ("fatal", "error:"), r"fatal error: |ptxas fatal|nvcc fatal|\.(?:cuh?|cpp|cc|h|hpp)(?:\(\d+\)|:\d+(?::\d+)?): (?:fatal )?error"),
     sign(
         "jit_failed",
-        ("ninja", "calledprocesserror", "passmanager", "error compiling", "error building extension", "compilation failed", "kernel_runtime"),
-        r"ninja: build stopped|ninja build failed|CalledProcessError: .{0,200}(?:ninja|nvcc|gcc|g\+\+|ptxas)|error (?:compiling"
+        (
+            "ninja",
+            "nvcc",
+            "cppcompileerror",
+            "calledprocesserror",
+            "passmanager",
+            "error compiling",
+            "error building extension",
+            "compilation failed",
+            "kernel_runtime",
+        ),
+        r"ninja: build stopped|ninja build failed|NVCC compilation failed|CppCompileError"
+        r"|CalledProcessError: .{0,200}(?:ninja|nvcc|gcc|g\+\+|ptxas)|error (?:compiling"
         r"|building extension)|(?:kernel|jit) compilation failed|PassManager::run failed|ninja exited with status \d|kernel_runtime\.hpp",
         "wrapper",
         yields_to=_JIT,
     ),
+    sign("driver_missing", "nvidia-container-cli", r"nvidia-container-cli: ", sources=("unit", "systemd"), hint=CONTAINER_HINT),
 )

@@ -17,6 +17,8 @@ _RATE_HINT = "The hub limits requests: set HF_TOKEN in the unit's secret environ
 _NAME_HINT = "Make the host in dist_init_addr resolvable on every node (DNS or /etc/hosts: getent hosts NAME), or give the address itself."
 _HOST_HINT = "Set --host to an address of this node or to 0.0.0.0: the name that was given cannot be resolved here (getent hosts NAME)."
 
+_ID_HINT = "The hub has no such model, revision or file: correct the model path or revision; a private model is shown to those with a token only (HF_TOKEN)."
+
 MODEL = (
     sign(
         "unsupported_model",
@@ -108,7 +110,7 @@ MODEL = (
         ),
         r"max retries exceeded with url|(?:couldn't|could not|cannot|can't) connect to .{0,4}https?://\S*(?:hugging|hf|modelscope|hub)"
         r"|LocalEntryNotFoundError"
-        r"|OfflineModeIsEnabled|cannot reach https?://|temporary failure in name resolution|name or service not known|network is unreachable"
+        r"|OfflineModeIsEnabled|cannot reach https?://|temporary failure in name resolution|name or service not known|(?<!error )network is unreachable"
         r"|(?:429|5\d\d) (?:Client|Server) Error.{0,160}https?://|504 Gateway|IncompleteRead|ChunkedEncodingError|without sending complete message body"
         r"|offline mode is enabled|connection broken|https?.{0,80}read timed out"
         r"|^(?:requests\.exceptions|httpx|httpcore|aiohttp\.\w+|urllib3\.exceptions)\.\w*(?:Timeout|Connect\w*|ProxyError|ReadError"
@@ -118,6 +120,7 @@ MODEL = (
         "model_not_found",
         ("404", "repository not found", "repositorynotfound", "revisionnotfound", "entrynotfound"),
         r"404 Client Error|RepositoryNotFoundError|RevisionNotFoundError|EntryNotFoundError|repository not found for url",
+        hint=_ID_HINT,
     ),
     sign(
         "model_not_found",

@@ -10,9 +10,10 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._signs.signature imp
 _NCCL_SAYS = ("wrong_interface", "driver_too_old", "nccl_error", "cuda_oom", "graph_capture_oom", "gpu_lost", "disk_full")
 _MEMLOCK_HINT = "Set LimitMEMLOCK=infinity in the unit (memlock): limits.conf is not read for units."
 _SHM_HINT = "Give /dev/shm more room, or free what earlier runs left there."
-_NCCL_HINT = (
-    "Start once with NCCL_DEBUG=INFO; check LimitMEMLOCK=infinity (memlock), /dev/shm (shm), NCCL_P2P_LEVEL or NCCL_P2P_DISABLE=1, NCCL_IB_DISABLE=1."
-)
+_NCCL_HINT = "Start once with NCCL_DEBUG=INFO; check LimitMEMLOCK=infinity (memlock), /dev/shm (shm), NCCL_P2P_LEVEL or NCCL_P2P_DISABLE=1, NCCL_IB_DISABLE=1."
+_ABORTED_HINT = "The communicator was ended because another rank failed: look at the first error of the other ranks."
+_NCCL_VERSION_HINT = "The nodes run different versions of NCCL: install the same release of the wheels (nvidia-nccl) on all of them."
+_NVLS_HINT = "Start the fabric manager in the driver's version, or leave out multicast over NVLink: NCCL_NVLS_ENABLE=0."
 _NCCL_NET_HINT = "The ranks do not reach the address in the line: check the route, the firewall between the nodes and NCCL_SOCKET_IFNAME (the interface)."
 _NCCL_IB_HINT = "Check NCCL_IB_GID_INDEX, NCCL_IB_HCA and the fabric (ibstat), or go without InfiniBand: NCCL_IB_DISABLE=1."
 _NCCL_P2P_HINT = "These cards do not reach each other's memory (nvidia-smi topo -p2p r): set NCCL_P2P_DISABLE=1, or a lower NCCL_P2P_LEVEL."
@@ -25,6 +26,11 @@ _LOW_PORT_HINT = "Ports below 1024 need AmbientCapabilities=CAP_NET_BIND_SERVICE
 
 # What NCCL itself says, most of it behind "Last error:" in the line below its exception.
 NCCL_SAID = (
+    sign("nccl_error", "mismatched nccl version", r"mismatched NCCL version", hint=_NCCL_VERSION_HINT),
+    sign("nccl_error", "ibv_create", r"^NCCL last error: .*ibv_create_\w+ .{0,60}cannot allocate memory", hint=_MEMLOCK_HINT),
+    sign("nccl_error", "nvls", r"NCCL WARN .{0,120}NVLS|NVLS .{0,200}fabric manager", "weak", hint=_NVLS_HINT),
+    sign("nccl_error", "peer access", r"NCCL WARN .{0,120}peer access is not supported", "weak", hint=_NCCL_P2P_HINT),
+    sign("nccl_error", "communicator was aborted", r"NCCL communicator was aborted", "weak", hint=_ABORTED_HINT),
     sign("wrong_interface", "no socket interface", r"no socket interface found"),
     sign(
         "nccl_error",
@@ -139,7 +145,7 @@ NETWORK = (
     sign(
         "nccl_error",
         ("nccl", "distbackenderror"),
-        r"DistBackendError|NCCL error|nccl(?:SystemError|InternalError|UnhandledCudaError|InvalidUsage|InvalidArgument)|NCCL communicator was aborted",
+        r"DistBackendError|NCCL error|nccl(?:SystemError|InternalError|UnhandledCudaError|InvalidUsage|InvalidArgument)",
         yields_to=_NCCL_SAYS,
     ),
     sign("nccl_error", "peer access", r"peer access is not supported", hint=_ALL_REDUCE_HINT),
@@ -147,7 +153,7 @@ NETWORK = (
     sign("nccl_error", "nccl warn", r"NCCL WARN(?!.{0,80}(?:plugin|libnccl-net|libnccl-tuner|libnccl-env|libibverbs))", "weak"),
     sign(
         "peer_lost",
-        ("connection", "recvvalue", "broken pipe", "no route to host", "lost connection", "heartbeat"),
+        ("connection", "recvvalue", "failed to recv", "broken pipe", "no route to host", "lost connection", "heartbeat"),
         r"connection (?:was )?(?:reset|closed|aborted) by (?:remote )?peer|recvValue failed|no route to host|broken pipe"
         r"|failed to recv, got 0 bytes|heartbeat monitor timed out|lost connection to (?:rank|peer|node)",
         "weak",

@@ -31,7 +31,7 @@ NODE = (
     sign(
         "no_permission",
         ("permission denied", "errno 13", "errno 1]", "read-only file system", "operation not permitted", "errno 30"),
-        r"^(?:\S+\.)?(?:PermissionError|OSError)\b.{0,40}(?:permission denied|not permitted"
+        r"^(?:\S+\.)?(?:PermissionError|OSError|ZMQError)\b.{0,40}(?:permission denied|not permitted"
         r"|read-only)[^/~]{0,20}(?P<path>[~/][^'\"\s]{0,600})?|\[Errno (?:1|13|30)\]|permission denied: ",
     ),
 )

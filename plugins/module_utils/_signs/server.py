@@ -16,10 +16,11 @@ _CUDA_ERROR_HINT = (
 )
 
 SERVER = (
-    sign("watchdog", "watchdog timeout", r"(?<!soft )watchdog timeout ?\((?!.{0,200}soft ?= ?True)", proof=True),
     sign(
-        "watchdog", "watchdog", r"(?:scheduler|detokenizer|tokenizer)\w* watchdog.{0,60}(?:timed out|timeout)(?!.{0,200}soft ?= ?True)", proof=True
+        "scheduler_crashed", ("hsa_status_error", "memory access fault by gpu"), r"HSA_STATUS_ERROR\w*|memory access fault by GPU", proof=True, hint=_DUMP_HINT
     ),
+    sign("watchdog", "watchdog timeout", r"(?<!soft )watchdog timeout ?\((?!.{0,200}soft ?= ?True)", proof=True),
+    sign("watchdog", "watchdog", r"(?:scheduler|detokenizer|tokenizer)\w* watchdog.{0,60}(?:timed out|timeout)(?!.{0,200}soft ?= ?True)", proof=True),
     sign(
         "scheduler_crashed",
         ("crashed with exit code", "died during initialization", "initialization failed", "crashed with signal"),
@@ -70,7 +71,8 @@ SERVER = (
     sign(
         "scheduler_crashed",
         ("segmentation fault", "fatal python error", "terminate called", "aborted", "core dumped"),
-        r"fatal python error: (?P<exit>[^\n]{1,60})|(?P<exit2>segmentation fault)|(?P<exit3>terminate called) (?:after|without)|\((?P<exit4>core dumped)\)",
+        r"fatal python error: (?P<exit>[^\n]{1,60})|(?<![\d] )(?P<exit2>segmentation fault)"
+        r"|(?P<exit3>terminate called) (?:after|without)|(?P<exit4>core dumped)\)(?: .*(?:python|sglang))?$",
         proof=True,
         hint=_DUMP_HINT,
     ),
@@ -91,4 +93,16 @@ SERVER = (
         sources=("kernel", "systemd"),
     ),
     sign("", ("sigquit", "child failed"), r"received sigquit from a child|SIGQUIT received|it usually means (?:one|the) child failed", "doom", True),
+)
+
+# After all the others: they may know what is told.
+LAST_WORDS = (
+    sign(
+        "graph_capture_failed",
+        "capturing stream",
+        r"watchdog thread terminated with exception: .{0,200}capturing stream",
+        proof=True,
+    ),
+    sign("scheduler_crashed", "thread terminated with exception", r"watchdog thread terminated with exception: \S", proof=True, hint=_CUDA_ERROR_HINT),
+    sign("scheduler_crashed", "what():", r"^\s*what\(\): +(?P<exit>\S.{0,40})", proof=True, hint=_DUMP_HINT),
 )

@@ -18,7 +18,7 @@ SIZES = (
     sign(
         "bad_flags",
         " error: ",
-        r"(?:sglang(?: serve|\.\S+)?|launch_server(?:\.py)?|server_args(?:\.py)?|__main__\.py|python\S*): error: (?P<flag>.+)",
+        r"(?:^|[\s/])(?:sglang(?: serve|\.[\w.]+)?|launch_server(?:\.py)?|server_args(?:\.py)?|__main__\.py|python[\d.]*): error: (?P<flag>.+)",
         proof=True,
     ),
     sign(
@@ -26,7 +26,6 @@ SIZES = (
         "error: ",
         r"^\S[^:]{0,80}: error: (?P<flag>(?:unrecognized arguments|ambiguous option|argument -|the following arguments are required|"
         r"one of the arguments|invalid choice|expected ).*)",
-        proof=True,
     ),
     sign("bad_flags", "[-h]", r"^usage: ", "weak"),
     sign(

@@ -11,8 +11,8 @@ from typing import Sequence
 
 # fatal: names a cause. evidence: seen from outside the process, beats what the process could only guess.
 # wrapper: says that something failed whose real error stands in another line. weak: counts only when the unit ends and nothing
-# better is known. doom: names no cause, but the server cannot live on.
-KINDS = ("fatal", "evidence", "wrapper", "weak", "doom")
+# better is known. prelude: says what an exception after it that says little would need to say. doom: names no cause, but the server cannot live on.
+KINDS = ("fatal", "evidence", "wrapper", "plain", "weak", "prelude", "doom", "echo")
 
 
 @dataclass(frozen=True)
@@ -48,3 +48,7 @@ COMPILER_KILLED_HINT = (
 )
 OLD_CARD_HINT = "This card is too old or too small for what was chosen: take another quantisation, dtype or backend that it knows, or another card."
 FILES_HINT = "Raise LimitNOFILE= of the unit (the role sets 1048576)."
+CONTAINER_HINT = (
+    "The container got no GPUs: see that nvidia-smi works on the node, that the container toolkit fits the driver (nvidia-ctk), and that MIG or CDI devices "
+    "which are asked for exist."
+)
