@@ -188,7 +188,7 @@ class Judge:
         if self.seen.watch.run is None or self.seen.watch.run.ended is not None:
             return None
         found = diagnosis.best(run)
-        if found is not None and found.order < diagnosis.life:
+        if found is not None and found.former:
             return None  # something within the unit has begun the server anew since
         strong = found is not None and found.strong
         if diagnosis.doom_at is not None and diagnosis.doom_run == run:

@@ -58,6 +58,7 @@ class Finding:
     proof: bool = False
     shaped: bool = False  # the line has the form of an exception
     namesake: bool = False  # a line of the kernel about a process that has no more than the name of one of ours
+    former: bool = False  # something within the unit has begun the server anew since
     pending: bool = False  # a traceback whose last line has not come yet
     hint: str = ""
     phase: str = ""

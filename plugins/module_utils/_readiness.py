@@ -163,10 +163,10 @@ class Wait:
         if self.seen.kernel.foreign:
             for line in self.seen.kernel.claimed_by(entry.text):
                 self.seen.diagnosis.feed(line, self._context(now, run))
-        known, life = len(self.seen.diagnosis.findings), self.seen.diagnosis.life
+        known, lives = len(self.seen.diagnosis.findings), self.seen.diagnosis.lives
         self.seen.diagnosis.feed(entry, self._context(now, run))
         self.seen.story.line(entry, len(self.seen.diagnosis.findings) > known)
-        if self.seen.diagnosis.life != life:
+        if self.seen.diagnosis.lives != lives:
             self.seen.tell(now, "started again within the same run of the unit")
             self.seen.phases = Phases()
             self.seen.phases.start(now)

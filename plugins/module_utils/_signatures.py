@@ -6,44 +6,27 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Iterable
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._causes import names_setting
+from ansible_collections.gpuops.sglang.plugins.module_utils._exceptions import named, unknown
+from ansible_collections.gpuops.sglang.plugins.module_utils._findings import GOES_ON, SAYS_MORE, Findings
 from ansible_collections.gpuops.sglang.plugins.module_utils._kernel_log import FOREIGN, NAMESAKE, OURS
 from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, has_any, shape, split
 from ansible_collections.gpuops.sglang.plugins.module_utils._log_noise import TRIGGERS, WORTH_TELLING, is_noise
-from ansible_collections.gpuops.sglang.plugins.module_utils._matching import GENERIC, LONGEST, Context, Finding, Line, finding, match, shortened
+from ansible_collections.gpuops.sglang.plugins.module_utils._matching import LONGEST, Context, Finding, Line, finding, match
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Entry
 from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import Traceback, Tracebacks, is_exception
-from ansible_collections.gpuops.sglang.plugins.module_utils._weighing import OF_THE_DRIVER, may_go_on, merge, outer_is_better, survived, weigh
+from ansible_collections.gpuops.sglang.plugins.module_utils._weighing import OF_THE_DRIVER, outer_is_better, survived, weigh
 
-_FINDINGS_KEPT = 400
 _WARNINGS_KEPT = 20
 _STRAY_CLIENT = re.compile(r"(?:ConnectionReset|BrokenPipe|ConnectionAborted|CancelledError|ClientDisconnect)")
-_SAYS_MORE = 6  # lines after an error in which its own text may name it better
-_GOES_ON = 3  # lines after an exception in which its own text may name the exception inside it
-_FLAG = re.compile(r"--[a-z]")
-_CONFIG_HINT = "The model's own config.json does not suit this version: deploy a version that knows this model, or mend that file."
-_LOST_ANOTHER = (
-    "This process only lost the connection to another one, which died without a word that could be read: look at the core dump (coredumpctl), the kernel "
-    "log (journalctl -k) and the last lines of the other ranks."
-)
 _CARD = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.\d)?\b", re.IGNORECASE)
 _STARTS_ANEW = re.compile(  # a wrapper's word, or a container engine's
     r"\b(?:restarting|respawning|relaunching|next attempt in|will (?:be )?restart\w*)\b|\bstarting (?:it )?(?:again|anew|without)\b", re.IGNORECASE
 )
 _GROUP_MARGIN = re.compile(r"^\s*[|+] ")  # before each line of a group of exceptions
 _CAPABILITY = re.compile(r"compute capability:? (\d+(?:\.\d)?)\b|\bsm_?(\d{2,3})a?\b", re.IGNORECASE)
-_PROXY = re.compile(
-    r"Response \[(?:30[12378]|403|407|502|504|511)\]|Response \[503\].{0,300}<(?:html|!doctype)|proxy|squid|tunnel connection failed", re.IGNORECASE
-)
-# Codes that a failed first request of the server itself may look like; the true cause then is the request.
-_LOOKS_LIKE_WARMUP = ("http_proxy", "hub_unreachable", "model_auth_denied", "model_auth_missing", "model_not_found", "no_permission")
-_ARGUMENT_KINDS = ("AssertionError", "ValueError", "NotImplementedError")  # of a rank, when the message names a setting
-_ARGUMENT_FRAMES = ("AssertionError", "ValueError", "NotImplementedError", "RuntimeError", )  # raised where arguments are read
-_ARGUMENT_ERRORS = ("ValueError", "NotImplementedError")
-_NAMES_AN_ARGUMENT = re.compile(r"--[a-z]|\b[a-z]+(?:_[a-z0-9]+)+\b|\bargument\b")
 
 
 class Diagnosis:
@@ -53,7 +36,7 @@ class Diagnosis:
         self._patterns = [(re.compile(item["regex"]), item.get("code") or "error_pattern", item.get("hint") or "") for item in error_patterns]
         self._tracebacks = Tracebacks()
         self._dull = Dull()
-        self.findings: list[Finding] = []
+        self.findings = Findings()
         self.nnodes = nnodes
         self.echoes = 0  # lines that only follow from the cause
         self.doom_at: float | None = None  # when a line first told that the server cannot live on
@@ -61,10 +44,10 @@ class Diagnosis:
         self.warnings: list[str] = []
         self.order = 0
         self.reached: dict[str, str] = {}  # run -> the phase that its last line was read in
-        self.life = 0  # order of the line with which a wrapper or a container began the server anew, within the same run of the unit
+        self.lives = 0  # how often a wrapper or a container began the server anew, within one run of the unit
         self.capability = ""
         self._last_error_follows = False
-        self._card = (-_SAYS_MORE - 1, "")  # order and address of the card that the kernel named last
+        self._card = (-SAYS_MORE - 1, "")  # order and address of the card that the kernel named last
 
     # -- choosing
 
@@ -88,8 +71,8 @@ class Diagnosis:
             item.pending = False
 
     def _new_life(self, run: str) -> None:
-        if any(run in item.runs for item in self.findings):
-            self.life, self.doom_at, self.doom_run = self.order, None, ""
+        if self.findings.leave_behind(run):
+            self.lives, self.doom_at, self.doom_run = self.lives + 1, None, ""
             self._tracebacks.clear()
 
     # -- reading
@@ -113,7 +96,7 @@ class Diagnosis:
         rank, body = split(text)
         if self._last_error_follows and entry.source == "unit":
             body = text = f"NCCL last error: {body}"  # it says more than the exception above it
-            rank = rank or next((item.rank for item in reversed(self.findings) if self.order - item.last <= _SAYS_MORE), "")
+            rank = rank or next((item.rank for item in reversed(self.findings.items) if self.order - item.last <= SAYS_MORE), "")
         self._last_error_follows = body == "Last error:"
         line = Line(entry, text, rank, body, self.order, context)
         self._go_on(line)
@@ -139,10 +122,10 @@ class Diagnosis:
 
     def _go_on(self, line: Line) -> None:
         """An exception whose text only begins in the line after it."""
-        last = self.findings[-1] if self.findings else None
+        last = self.findings.items[-1] if len(self.findings) else None
         if last is None or not last.line.endswith("Error:") or not line.text.strip() or line.entry.source != "unit":
             return
-        if line.order - last.last <= _GOES_ON and line.text[:1].isspace():
+        if line.order - last.last <= GOES_ON and line.text[:1].isspace():
             last.line = f"{last.line} {line.text.strip()}"
 
     def _find_dull(self, shape_of_line: str) -> None:
@@ -192,7 +175,7 @@ class Diagnosis:
             found.namesake = True
             found.proof = False
         if found is None and line.entry.source == "unit" and is_exception(line.body):
-            found = self._unknown(line, proven=False)
+            found = unknown(line)
         if found is None:
             return
         if found.kind in ("doom", "echo"):
@@ -210,7 +193,7 @@ class Diagnosis:
         card = _CARD.search(line.text)
         if card:
             self._card = (line.order, card.group(0))
-        elif found is not None and found.code == "gpu_lost" and line.order - self._card[0] <= _SAYS_MORE:
+        elif found is not None and found.code == "gpu_lost" and line.order - self._card[0] <= SAYS_MORE:
             found.words["gpu"] = f" ({self._card[1]})"
 
     # -- tracebacks
@@ -222,7 +205,7 @@ class Diagnosis:
         found = finding("warmup_failed" if traceback.head == "warmup" else "scheduler_crashed", line, proof=True)
         found.pending = True
         traceback.finding = found.order
-        self.findings.append(found)
+        self.findings.stand_in(found)
         self._doom(line.context.now, line.context.run)
 
     def _conclude(self, traceback: Traceback, line: Line) -> None:
@@ -231,117 +214,23 @@ class Diagnosis:
             if not _STRAY_CLIENT.match(line.body):
                 self.warn(line.text)
             return
-        proven = traceback.head in ("scheduler", "warmup")
-        line = replace(line, rank="" if traceback.mixed else traceback.rank or line.rank)
-        if traceback.asserted and line.body.strip(": ") == "AssertionError":
-            told = f"AssertionError: {traceback.asserted}"  # without a text of its own, its source is all it says
-            line = replace(line, entry=replace(line.entry, text=line.entry.text.replace(line.body, told)), text=line.text.replace(line.body, told), body=told)
-        found = match(line, self.nnodes, self.capability)
-        if traceback.head == "warmup" and (found is None or found.kind in ("weak", "wrapper", "echo") or found.code in _LOOKS_LIKE_WARMUP):
-            found = finding("http_proxy" if _PROXY.search(line.text) else "warmup_failed", line)
-        elif found is None:
-            of_arguments = (traceback.of_arguments or traceback.parses) and not (proven or line.rank)
-            found = self._unknown(line, proven or traceback.elsewhere or bool(traceback.asserted) and not of_arguments, of_arguments, traceback.of_weights)
-            if not proven and found.code == "scheduler_crashed":
-                found.code, found.kind = "exited", "plain"
-        elif found.code == "exited" and proven:
-            found.code, found.kind = "scheduler_crashed", "fatal"
-        elif found.kind in ("echo", "doom"):
-            found.code, found.kind = "scheduler_crashed", "hearsay" if found.kind == "echo" else "weak"
-            found.hint = found.hint or ("" if found.words.get("exit") else _LOST_ANOTHER)
-        of_the_model = traceback.of_the_model or "hf_config" in line.body
-        if of_the_model and found.code in ("bad_flags", "bad_sizes", "exited") and not (_FLAG.search(line.body) or line.body.startswith(("OSError", "File"))):
-            found.code, found.hint = found.code if found.code == "bad_sizes" else "unsupported_model", found.hint or _CONFIG_HINT
-        found.order = traceback.order
-        found.time_us = traceback.time_us or found.time_us
-        found.proof = found.proof or proven
-        found.shaped = True
-        if traceback.head == "thread":
-            found.proof, found.kind = False, "weak"
-        standing = next((item for item in self.findings if item.order == traceback.finding), None)
+        found = named(traceback, line, self.nnodes, self.capability)
+        standing = self.findings.of_order(traceback.finding)
         if standing is not None and traceback.mixed:
             standing.rank = ""
         if standing is None:
             traceback.finding = found.order
             self._add(found)
         elif standing.pending or outer_is_better(standing, found):
-            self._replace(standing, found)
-
-    def _unknown(self, line: Line, proven: bool, of_arguments: bool = False, elsewhere: bool = False) -> Finding:
-        """An exception of no known signature: of a rank, of the argument rules, or of anything else."""
-        name, _colon, message = line.body.partition(":")
-        if proven and name in _ARGUMENT_KINDS and names_setting(message):
-            found = finding("bad_flags", line)
-            found.words["flag"] = f": {shortened(message)}"
-            return found
-        if proven:
-            return finding("scheduler_crashed", line)
-        if not message.strip() and name.endswith("ImportError"):
-            found = finding("exited", line, "wrapper")
-            found.yields_to = ["missing_cuda_lib", "no_kernel_for_arch", "driver_too_old"]
-            return found
-        kind = name.rpartition(".")[2]
-        like_one = not elsewhere and (kind == "AssertionError" or kind in _ARGUMENT_ERRORS and _NAMES_AN_ARGUMENT.search(message))
-        read_there = of_arguments and (kind in _ARGUMENT_FRAMES or kind == "TypeError" and "must be" in message)
-        if read_there or like_one and line.context.phase == "process" and not line.rank:
-            found = finding("bad_flags", line, "plain")
-            found.words["flag"] = f": {shortened(message)}"
-            return found
-        return finding("exited", line, "plain")
-
-    def _replace(self, standing: Finding, found: Finding) -> None:
-        if found.code == "graph_capture_failed" and standing.code == "cuda_oom":
-            found.code = "graph_capture_oom"
-        found.order, found.seen, found.runs, found.rank = standing.order, standing.seen, standing.runs, standing.rank or found.rank
-        found.proof = found.proof or standing.proof
-        self.findings[self.findings.index(standing)] = found
-        twin = self._twin(found)
-        if twin is not None:
-            self.findings.remove(found)
-            merge(twin, found)
+            self.findings.replace(standing, found)
 
     # -- keeping what was found
 
     def _add(self, found: Finding) -> None:
         if found.proof:
             self._doom(found.at, found.run)
-        twin = self._twin(found)
-        if twin is not None:
-            merge(twin, found)
-            return
-        standing = self._said_better_by(found)
-        if standing is not None:
-            found.order, found.rank = standing.order, found.rank or standing.rank
-            self.findings.remove(standing)
-        if len(self.findings) < _FINDINGS_KEPT:
-            self.findings.append(found)
-        else:
+        if not self.findings.add(found):
             self.echoes += 1
-
-    def _twin(self, found: Finding) -> Finding | None:
-        """The same line, of another rank or run."""
-        wanted = shape(found.line)
-        return next(
-            (item for item in self.findings if item is not found and not item.pending and item.code == found.code and shape(item.line) == wanted),
-            None,
-        )
-
-    def _said_better_by(self, found: Finding) -> Finding | None:
-        """The earlier finding of this run that the new one only says better."""
-        for item in self.findings:
-            if found.run not in item.runs:
-                continue
-            near = found.last - item.last <= _SAYS_MORE and not found.rank
-            better = found.kind == "fatal" or found.kind == "wrapper" and bool(found.hint) and not item.hint
-            if better and found.code in item.yields_to and (item.kind == "wrapper" or near and (found.hint or found.code != item.code)):
-                return item
-            other_death = found.code in GENERIC and bool(item.words.get("exit")) and "what():" not in found.line  # a death says itself only once
-            if may_go_on(item) and found.kind == "fatal" and not other_death and not found.rank and found.last - item.last <= _GOES_ON:
-                return item
-            same_rank = not item.rank or not found.rank or item.rank == found.rank
-            if item.code == "cuda_oom" and found.code == "graph_capture_oom" and same_rank:
-                return item
-        return None
 
     def _doom(self, now: float, run: str) -> None:
         if self.doom_at is None or self.doom_run != run:
@@ -349,10 +238,10 @@ class Diagnosis:
 
     def dump(self) -> dict[str, Any]:
         state = {key: value for key, value in vars(self).items() if key not in ("_patterns", "_dull", "findings", "_tracebacks")}
-        return {**state, "findings": [asdict(item) for item in self.findings], "_tracebacks": self._tracebacks.dump()}
+        return {**state, "findings": self.findings.dump(), "_tracebacks": self._tracebacks.dump()}
 
     def restore(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        self.findings = [Finding(**item) for item in state.pop("findings")]
+        self.findings.restore(state.pop("findings"))
         self._tracebacks.restore(state.pop("_tracebacks"))
         vars(self).update(state)

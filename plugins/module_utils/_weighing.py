@@ -81,6 +81,7 @@ def _is_told_before(generic: Finding, item: Finding) -> bool:
 
 def merge(twin: Finding, found: Finding) -> None:
     twin.seen += found.seen
+    twin.former = twin.former and found.former
     twin.proof = twin.proof or found.proof
     twin.runs += [run for run in found.runs if run not in twin.runs]
     if found.order < twin.order:
