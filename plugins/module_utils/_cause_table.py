@@ -26,7 +26,8 @@ _SETTINGS = {
     "bad_sizes": CauseText(
         "settings",
         "The parallel sizes do not fit each other, the model or the GPUs.",
-        "Choose sizes that do fit{fits}: tp divides by ep, the experts by ep, the experts' width by tp/ep (and by the quantisation block), the heads by tp.",
+        "Choose sizes that do fit{fits}: tp x pp divides by the nodes, tp by ep and by attention dp, the experts by ep, "
+        "the experts' width by tp/ep (and by the quantisation block), the heads by tp.",
     ),
     "unsupported_model": CauseText(
         "settings",

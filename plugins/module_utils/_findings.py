@@ -14,6 +14,7 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._weighing import may
 
 SAYS_MORE = 6  # lines after an error in which its own text may name it better
 GOES_ON = 3  # lines after an exception in which its own text may name the exception inside it
+LAST_ERROR = "NCCL last error: "
 _KEPT = 400
 
 
@@ -45,6 +46,8 @@ class Findings:
         standing = self._said_better_by(found)
         if standing is not None:
             found.order, found.rank = standing.order, found.rank or standing.rank
+            if found.line.startswith(LAST_ERROR):
+                found.line = f"{standing.line} ({found.line})"
             self.items.remove(standing)
         if len(self.items) >= _KEPT:
             return False

@@ -21,6 +21,7 @@ NAMESAKE_QUIET = 30.0  # seconds without progress after the kernel's word on a p
 NAMESAKE_HUNG = 8.0  # the same, while a request goes unanswered
 ECHO_GRACE = 3.0  # seconds for the cause, when only an echo of it was seen
 FOREIGN_LOOK = 0.2  # seconds to the second look at somebody else's listener
+FOREIGN_DRAIN = 45.0  # seconds that a listener which says it is not ready has to leave the port, while ours has not come to bind it
 FOREIGN_ANSWER = 1.5  # seconds that listener has to say which model it serves
 STOP_GRACE = 2.0  # seconds that a unit in deactivating has to say how it ended
 PEER_GRACE = 1.0
@@ -70,7 +71,7 @@ class Judge:
         for since, spans in (
             (watch.stale_since, (SETTLE, NEVER_STARTED)),
             (watch.stopping_since, (STOP_GRACE,)),
-            (seen.foreign_since, (FOREIGN_LOOK, FOREIGN_ANSWER)),
+            (seen.foreign_since, (FOREIGN_LOOK, FOREIGN_ANSWER, FOREIGN_DRAIN)),
             (seen.diagnosis.doom_at, (DOOM_GRACE, ECHO_GRACE)),
             (seen.peer_dead_since, (PEER_GRACE,)),
         ):
@@ -169,6 +170,8 @@ class Judge:
         if self.seen.foreign_since is None or self.seen.foreign_looks < 2 or not self.seen.watch.active:
             return None
         if self.seen.ladder.in_flight and now - self.seen.foreign_since < FOREIGN_ANSWER:
+            return None
+        if self.seen.foreign_drains and not self.seen.phases.binds and now - self.seen.foreign_since < FOREIGN_DRAIN - 1e-6:
             return None
         found = self.seen.best()
         words = self.seen.words()
@@ -326,7 +329,7 @@ class Judge:
             return None
         found = diagnosis.best(watch.run_key)
         if watch.run.ended is not None:
-            return causes.of_finding(found, self.seen.words()) if found is not None and found.kind not in ("weak", "hearsay", "prelude") else None
+            return None
         if found is not None and found.namesake:
             return self._cause_while_alive(found)
         fresh = found is not None and found.strong and found.shaped and now - found.at <= SUSPECT_GRACE and found.steps == self.seen.phases.steps
@@ -351,6 +354,9 @@ class Judge:
             names = self.seen.peers.absent()
             told = {**words, "peer": " and ".join(names) or "each other node"}
             return causes.make("waiting_for_peer", told, self.seen.story.last_step)
+        last = self.seen.diagnosis.best(self.seen.watch.run_key)
+        if self.seen.watch.run is not None and self.seen.watch.run.ended is not None and last is not None and last.kind not in ("weak", "hearsay", "prelude"):
+            return causes.of_finding(last, words)  # systemd waits to start it again
         earlier = self.seen.diagnosis.best() if len(self.seen.watch.runs) > 1 else None
         cause = self.seen.story.silence(
             start,

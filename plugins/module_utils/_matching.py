@@ -33,6 +33,10 @@ for _place, _signature in enumerate(SIGNATURES):
         _BY_CUE.setdefault(_cue, []).append(_place)
 
 _WARNING = re.compile(r"(?:\[[^\]]{0,80}\] ?)?(?:WARNING\b|W\d{4} )")
+_OWN_MODEL_HINT = (
+    "This start's own model holds the memory, and another one (a draft model) is loaded beside it: set SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK=0 in the "
+    "unit, or deploy a newer version; nothing need be stopped."
+)
 _HELD_HINT = "No weights are loaded yet, so another process holds that GPU's memory: nvidia-smi names it; end it, or choose other GPUs."
 _OTHER_FIRST = "Look at the first error of the other ranks, rank 0 before all: this one only lost the connection."
 _OF_NCCL = re.compile(r"DistBackendError|NCCL error|ncclRemoteError")
@@ -152,6 +156,8 @@ def _refine(found: Finding, line: Line, nodes: int) -> None:
             found.code = "runtime_oom"
         elif context.phase == "distributed" and not found.hint:
             found.hint = _HELD_HINT
+    elif found.code == "gpu_busy" and context.phase in ("kv_cache", "graphs", "bind", "warmup"):
+        found.hint = _OWN_MODEL_HINT
     elif found.code == "graph_capture_failed":
         inner = line.text.partition("failed")[2]
         if "No module named" in inner:

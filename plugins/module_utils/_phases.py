@@ -34,9 +34,13 @@ _MARKS = (
     ("bind", "begin", ("started server process", "waiting for application startup", "application startup complete")),
     ("warmup", "begin", ("uvicorn running on", "granian", "dummy health check server started")),
     ("warmup", "announced", ("fired up and ready to roll",)),
+    ("", "step", ("max_total_num_tokens=", "attention backend not specified", "sglang is using nccl")),
     ("", "compile", ("jit pre-compile session", "this can take up to several minutes", "it may take a long time")),
 )
-_CUES = ("begin", " end", "alloc", "server", "startup", "running on", "fired up", "pool", "pre-compile", "long time")
+_CUES = (
+    "max_total_num_tokens=", "attention backend", "using nccl", "begin", " end", "alloc", "server", "startup",
+    "running on", "fired up", "pool", "pre-compile", "long time",
+)  # fmt: skip
 _UNITS = {"weights": "shards", "download": "files", "graphs": "batches"}
 
 
@@ -63,6 +67,16 @@ class Phases:
         self._counters = Counters()
         self._dull = Dull()
 
+    @property
+    def binds(self) -> bool:
+        """Has the server come to the opening of its port?"""
+        return _ORDER[self.phase] >= _ORDER["bind"]
+
+    @property
+    def over(self) -> bool:
+        """Have all ranks that began the present phase ended it?"""
+        return self.phase in ("distributed", "graphs") and self._open.get(self.phase) == []
+
     def capturing(self, rank: str) -> bool:
         """Is this rank (any, where it is not known) capturing graphs just now?"""
         return bool(self._open.get("graphs")) and rank not in self._captured
@@ -79,7 +93,10 @@ class Phases:
             return False
         lowered = text.lower()
         counted = self._counters.moved(shape_of_line, text, lowered) if _ORDER[self.phase] < _ORDER["ready"] else None
-        if not has_any(lowered, _CUES) or "server_args=" in lowered:
+        if "server_args=" in lowered:
+            self.steps += not self.steps
+            return self.steps == 1
+        if not has_any(lowered, _CUES):
             if counted is None:
                 self._dull.add(shape_of_line)
             elif counted:
@@ -112,6 +129,8 @@ class Phases:
 
     def _take_mark(self, when: float, phase: str, what: str, text: str) -> bool:
         rank = split(text)[0]
+        if what == "step":
+            return True
         if what == "compile":
             sentence = shape(text)  # said again it is no progress
             changed = not self.compiling or sentence != self._compiling_said
@@ -132,7 +151,7 @@ class Phases:
             if not ranks:
                 self.compiling = False
             return True
-        if what == "begin" and phase in ("weights", "graphs") and rank not in ranks and len(ranks) < _LABELS_KEPT:
+        if what == "begin" and phase in ("distributed", "weights", "graphs") and rank not in ranks and len(ranks) < _LABELS_KEPT:
             ranks.append(rank)
             self._captured = [item for item in self._captured if phase != "graphs" or item != rank]
         if self.phase != phase and not (_ORDER[self.phase] >= _ORDER["bind"] and _ORDER[phase] < _ORDER[self.phase]):

@@ -21,6 +21,7 @@ __all__ = ("Wait", "WaitOptions")
 
 LOOK_EVERY = 1.0
 PORT_EVERY = 0.25  # while nobody listens: no event tells that somebody else has taken the port
+_ASKED_OF_A_STRANGER = ("/v1/models", "/ready")
 _HELD = 5000
 
 
@@ -73,11 +74,12 @@ class Wait:
         if self.seen.too_early:
             return None
         if self.seen.listener.in_unit is False:
-            if self.seen.foreign_asked or self.seen.foreign_since is None or self.seen.ladder.in_flight:
+            left = [path for path in _ASKED_OF_A_STRANGER if path not in self.seen.foreign_asked]
+            if not left or self.seen.foreign_since is None or self.seen.ladder.in_flight:
                 return None
-            self.seen.foreign_asked = True
-            self.seen.ladder.in_flight = "/v1/models"
-            return Probe("/v1/models", timeout=1.0)
+            self.seen.foreign_asked = [*self.seen.foreign_asked, left[0]]
+            self.seen.ladder.in_flight = left[0]
+            return Probe(left[0], timeout=1.0)
         return self.seen.ladder.next_probe(now)
 
     def on_unit(self, now: float, state: UnitState) -> None:
@@ -213,7 +215,7 @@ class Wait:
             self.seen.foreign_looks += 1
             self.seen.foreign_since = now if self.seen.foreign_since is None else self.seen.foreign_since
         else:
-            self.seen.foreign_since, self.seen.foreign_looks, self.seen.foreign_asked = None, 0, False
+            self.seen.foreign_since, self.seen.foreign_looks, self.seen.foreign_asked, self.seen.foreign_drains = None, 0, [], False
             if listener.listening and self.seen.watch.active and not self.seen.too_early and self.seen.phases.enter(now, "warmup"):
                 self.seen.progress_at = now
                 self.seen.tell(now, f"listening on port {self.options.port}")
@@ -244,7 +246,9 @@ class Wait:
         self.seen.start(now)
         if not self.send_key:
             self.seen.ladder.in_flight = ""
-            self.seen.foreign_ids = self.seen.ladder.hear_foreigner(answer)
+            if probe.path == "/v1/models":
+                self.seen.foreign_ids = self.seen.ladder.hear_foreigner(answer)
+            self.seen.foreign_drains = self.seen.foreign_drains or answer.kind == "status" and answer.status == 503
             return
         if self.seen.ladder.on_answer(now, probe, answer, self.query):
             self.seen.tell(now, f"{probe.path}: {describe_answer(answer)}")

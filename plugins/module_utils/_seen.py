@@ -66,6 +66,7 @@ class Seen:
         "foreign_looks",
         "foreign_ids",
         "foreign_asked",
+        "foreign_drains",
         "peer_dead_since",
         "gpu",
         "gpu_before",
@@ -96,7 +97,8 @@ class Seen:
         self.foreign_since: float | None = None
         self.foreign_looks = 0
         self.foreign_ids: list[str] | None = None
-        self.foreign_asked = False
+        self.foreign_asked: list[str] = []  # paths
+        self.foreign_drains = False  # it says itself that it is not ready
         self.peer_dead_since: float | None = None
         self.gpu: Any = None
         self.gpu_before: Any = None  # who held the GPUs before this start could

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Iterable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._exceptions import named, unknown
-from ansible_collections.gpuops.sglang.plugins.module_utils._findings import GOES_ON, SAYS_MORE, Findings
+from ansible_collections.gpuops.sglang.plugins.module_utils._findings import GOES_ON, LAST_ERROR, SAYS_MORE, Findings
 from ansible_collections.gpuops.sglang.plugins.module_utils._kernel_log import FOREIGN, NAMESAKE, OURS
 from ansible_collections.gpuops.sglang.plugins.module_utils._log_line import Dull, bare, has_any, shape, split
 from ansible_collections.gpuops.sglang.plugins.module_utils._log_noise import TRIGGERS, WORTH_TELLING, is_noise
@@ -20,7 +20,8 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._tracebacks import T
 from ansible_collections.gpuops.sglang.plugins.module_utils._weighing import OF_THE_DRIVER, outer_is_better, survived, weigh
 
 _WARNINGS_KEPT = 20
-_STRAY_CLIENT = re.compile(r"(?:ConnectionReset|BrokenPipe|ConnectionAborted|CancelledError|ClientDisconnect)")
+_LOGGING_ERROR = 80
+_STRAY_CLIENT = re.compile(r"(?:ConnectionReset|BrokenPipe|ConnectionAborted|CancelledError|ClientDisconnect|disconnected from the client)")
 _CARD = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.\d)?\b", re.IGNORECASE)
 _STARTS_ANEW = re.compile(  # a wrapper's word, or a container engine's
     r"\b(?:restarting|respawning|relaunching|next attempt in|will (?:be )?restart\w*)\b|\bstarting (?:it )?(?:again|anew|without)\b", re.IGNORECASE
@@ -47,14 +48,15 @@ class Diagnosis:
         self.lives = 0  # how often a wrapper or a container began the server anew, within one run of the unit
         self.capability = ""
         self._last_error_follows = False
+        self._logging_error = 0  # lines that such a block may still have
         self._card = (-SAYS_MORE - 1, "")  # order and address of the card that the kernel named last
 
     # -- choosing
 
-    def best(self, run: str | None = None) -> Finding | None:
-        """The cause among the lines of one run, or of all: the first in time of the surest kind."""
+    def best(self, run: str | None = None, ended: float | None = None) -> Finding | None:
+        """The cause among the lines of one run, or of all: the first in time of the surest kind; ``ended`` is when the run did."""
         candidates = [item for item in self.findings if run is None or run in item.runs]
-        return weigh([item for item in candidates if not survived(item, self.reached.get(item.run, ""))])
+        return weigh([item for item in candidates if not survived(item, self.reached.get(item.run, ""), ended)])
 
     def secondary(self) -> int:
         """How many lines of failure are not the cause."""
@@ -90,12 +92,14 @@ class Diagnosis:
         if "server_args=" in text:
             self._new_life(context.run)
             return
+        if entry.source == "unit" and self._in_logging_error(text):
+            return
         in_group = text.lstrip()[:2] in ("| ", "+ ") and (bool(self._tracebacks.open) or "Exception Group" in text)
         if in_group:
             text = _GROUP_MARGIN.sub("", text)
         rank, body = split(text)
         if self._last_error_follows and entry.source == "unit":
-            body = text = f"NCCL last error: {body}"  # it says more than the exception above it
+            body = text = f"{LAST_ERROR}{body}"  # it says more than the exception above it
             rank = rank or next((item.rank for item in reversed(self.findings.items) if self.order - item.last <= SAYS_MORE), "")
         self._last_error_follows = body == "Last error:"
         line = Line(entry, text, rank, body, self.order, context)
@@ -120,6 +124,15 @@ class Diagnosis:
         elif not self._take_unit_line(line, lowered):
             self._find_dull(shape_of_line)
 
+    def _in_logging_error(self, text: str) -> bool:
+        """Is the line a part of what Python's logging prints when it cannot write a message? It says nothing of the server."""
+        if text.startswith("--- Logging error ---"):
+            self._logging_error = _LOGGING_ERROR
+        elif self._logging_error:
+            self._logging_error = 0 if text.startswith(("Arguments:", "[20")) else self._logging_error - 1
+            return not text.startswith("[20")
+        return self._logging_error > 0
+
     def _go_on(self, line: Line) -> None:
         """An exception whose text only begins in the line after it."""
         last = self.findings.items[-1] if len(self.findings) else None
@@ -142,7 +155,7 @@ class Diagnosis:
             self._open(started[0], line)
             if started[1]:
                 self._conclude(started[0], replace(line, body=started[1]))
-        elif is_noise(lowered) and not line.body.startswith("NCCL last error: "):
+        elif is_noise(lowered) and not line.body.startswith(LAST_ERROR):
             self._take_warning(line)
             if WORTH_TELLING.search(line.text):
                 self.warn(line.text)
@@ -167,7 +180,8 @@ class Diagnosis:
         found = match(line, self.nnodes, self.capability)
         if line.entry.source == "kernel":
             self._name_card(line, found)
-        if found is not None and whose in (FOREIGN, NAMESAKE):
+        unnamed_card = found is not None and found.code == "gpu_lost" and line.entry.source == "kernel" and whose != OURS
+        if found is not None and (whose in (FOREIGN, NAMESAKE) or unnamed_card):
             if whose == FOREIGN and found.code == "host_oom":
                 return
             if whose == FOREIGN:
@@ -211,7 +225,7 @@ class Diagnosis:
     def _conclude(self, traceback: Traceback, line: Line) -> None:
         """The line of a traceback's exception has come."""
         if traceback.head == "harmless":
-            if not _STRAY_CLIENT.match(line.body):
+            if not _STRAY_CLIENT.search(line.body):
                 self.warn(line.text)
             return
         found = named(traceback, line, self.nnodes, self.capability)

@@ -15,7 +15,8 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._observation import 
 _KEPT = 64
 
 _HEADER = re.compile(
-    r"(?<!\w)(?P<head>\w*(?:Scheduler|Manager|Controller|Worker|Engine|Process) hit an exception"
+    r"(?<!\w)(?P<head>\w*(?:Scheduler|Manager|Controller|Worker|Engine|Process|Client) hit an exception"
+    r"|exception in run_\w+(?=:)"
     r"|initialization failed\. ?warmup error)(?:: ?(?P<rest>.*))?$|^(?P<plain>(?:Exception Group )?Traceback(?: \(most recent call last\))?:?(?: \.\.\.)?$)",
     re.IGNORECASE,
 )
@@ -30,7 +31,8 @@ _OF_THE_MODEL = re.compile(r"/configs/(?!model_config|load_config|device_config)
 _OF_WEIGHTS = re.compile(r"/(?:model_loader|models|layers|quantization|model_executor)/|/lib/python[\d.]+/(?!site-packages|dist-packages)")
 _ELSEWHERE = re.compile(r"/(?:transformers|tokenizers|huggingface_hub|safetensors|torch|pydantic|flashinfer|triton)/[\w/.]*\.py\"?")
 _REQUEST = re.compile(r"^(?:Receive|Finish): obj=|^\w+ReqInput\(")  # what clients wrote, whatever it looks like
-_HOLDS = re.compile(r"^(?:[\w.]+\.)?(?:(?:Base)?ExceptionGroup: |BackendCompilerFailed: .*raised:\s*$)")  # of an exception with others inside
+# Of an exception that only holds others.
+_HOLDS = re.compile(r"^(?:[\w.]+\.)?(?:(?:Base)?ExceptionGroup: |BackendCompilerFailed: .*raised:\s*$|SubprocException: .*:\s*$)")
 _OF_A_CLIENT = re.compile(r"^(?:starlette|uvicorn|anyio|asyncio|concurrent\.futures)\.[\w.]*(?:ClientDisconnect|ClientDisconnected|CancelledError|EndOfStream)")
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _FRAME = re.compile(r"^\s+\S|^\^+$|^File \"|^\.\.\.$|^\[Previous line repeated")

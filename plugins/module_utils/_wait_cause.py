@@ -59,7 +59,7 @@ def of_finding(found: Finding, words: dict[str, str]) -> Cause:
 
 def of_end(diagnosis: Diagnosis, watch: UnitWatch, run: Run, run_key: str, words: dict[str, str], last_line: str) -> Cause:
     """Why a run of the unit ended; ``last_line`` is the last that it wrote itself."""
-    found = diagnosis.best() if len(watch.runs) > 1 and run is watch.run else diagnosis.best(run_key)
+    found = diagnosis.best() if len(watch.runs) > 1 and run is watch.run else diagnosis.best(run_key, run.ended)
     strong = found is not None and found.strong and (run_key in found.runs or run is not watch.run)
     if run.result == "start-limit-hit" or watch.kept_from_restarting() or watch.line(r"start request repeated too quickly")["text"]:
         return _start_limit(diagnosis, watch, words)

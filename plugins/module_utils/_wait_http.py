@@ -68,6 +68,7 @@ class Ladder:
         self.has_ready: bool | None = None
         self.models_good = self.follower
         self.models_bad: dict[str, Any] = {}  # the last bad model list, until the server says that it is ready
+        self.listed_when_ready = self.follower  # the model list was looked at again once the server said that it is ready
         self.ready_seen = False
         self.was_ready = False  # once at least, the server said so
         self.done_at: float | None = None
@@ -152,6 +153,9 @@ class Ladder:
             self.models_good, self.models_bad = True, {}
             for name in ("auth", "wrong_model", "not_our_server"):
                 self.bad.pop(name, None)
+            if self.ready_seen and self.listed_when_ready:
+                self._proceed(now)
+                return
         elif (self.ready_seen or answer.kind == "tls") and bad != "later":
             self._count(now, bad, "/v1/models", answer)
         elif bad != "later":
@@ -193,7 +197,9 @@ class Ladder:
             if self.models_bad:
                 self._count(now, self.models_bad["meaning"], "/v1/models", Answer(**self.models_bad["answer"]))
                 self.models_bad = {}
-            if self.models_good:
+            if self.models_good and not self.listed_when_ready:
+                self.listed_when_ready, self.models_good, self.step = True, False, "models"
+            elif self.models_good:
                 self._proceed(now)
             else:
                 self._later(now)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ansible_collections.gpuops.sglang.plugins.module_utils._log_noise import is_noise
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Cause, Entry, UnitState
 from ansible_collections.gpuops.sglang.plugins.module_utils._phases import Phases
 
@@ -27,6 +28,7 @@ _DOING = {
     "ready": "ready",
 }
 
+_AFTER = {"distributed": "preparing the load, after the ranks have met", "graphs": "preparing to serve, after the graphs were captured"}
 _LOOK_AT = {
     "process": "look at the last line, at ExecStartPre= and at what the imports read (a slow or missing network file system)",
     "download": "look at the route to the hub (HTTPS_PROXY), at the disk, or serve a local copy",
@@ -86,7 +88,7 @@ class Story:
     def last_own(self) -> str:
         """The last line of the unit's processes that may tell something; not the text about options that a program prints after it."""
         for place in range(len(self.own) - 1, -1, -1):
-            if _TELLS_NOTHING.search(self.own[place]):
+            if _TELLS_NOTHING.search(self.own[place]) or is_noise(self.own[place].lower()):
                 continue
             usage = next((above for above in range(place, -1, -1) if not self.own[above].startswith(_IN_USAGE)), -1)
             if usage >= 0 and _USAGE.match(self.own[usage]):
@@ -112,7 +114,11 @@ class Story:
 
     def silence(self, start: str, phases: Phases, answers: str, moving: bool, unit: UnitState) -> Cause:
         """What to say when time ran out and nothing names a cause."""
-        doing = _DOING[phases.phase] + (f" {phases.percent} %" if phases.percent is not None else "")
+        doing, look_at = _DOING[phases.phase] + (f" {phases.percent} %" if phases.percent is not None else ""), _LOOK_AT[phases.phase]
+        if phases.phase == "weights" and phases.percent == 100:
+            look_at = "the files are read: look for kernels being compiled, for a rank that still loads or stands still (py-spy dump), and at the host's memory"
+        if phases.over:
+            doing, look_at = f"{_AFTER[phases.phase]}", _LOOK_AT["kv_cache" if phases.phase == "graphs" else "weights"]
         state = f"{doing}, still moving" if moving else doing
         summary = f"{start} in phase {phases.phase}: {state}"
         if answers:
@@ -131,9 +137,9 @@ class Story:
         elif answers:
             hint = f"Last seen: {answers}; look into the unit's journal for what it waits for."
         elif start.startswith("Not ready"):
-            hint = f"It was {doing} when the time was over: allow a longer wait_timeout, or {_LOOK_AT[phases.phase]}."
+            hint = f"It was {doing} when the time was over: allow a longer wait_timeout, or {look_at}."
         else:
-            hint = f"It hangs while {doing}: {_LOOK_AT[phases.phase]}."
+            hint = f"It hangs while {doing}: {look_at}."
         return Cause("", summary + ".", self.last_step or (self.tail[-1] if self.tail else ""), hint=hint)
 
     def dump(self) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._phases import PHASE
 
 _OUTLIVED = 3.0  # seconds after which a line that is no exception was only a warning, when another one ends the server
 _OUTLIVED_EXCEPTION = 10.0
+_OUTLIVED_SERVING = 15.0  # seconds after which an error that a server has logged while it answers was not what ended it
+_SERVING = ("warmup", "ready")
 _PRELUDE = 5.0  # seconds between the line of a part in another language and the exception that follows from it
 _TOGETHER = ("kv_cache", "graphs", "bind", "warmup", "ready")  # phases that all ranks enter together
 # What the server says when it finds no card, and what tells why.
@@ -48,10 +50,12 @@ def _surest(item: Finding) -> tuple[int, bool, int]:
     return STRENGTH["plain" if item.pending else item.kind], says_nothing or item.kind == "weak" and not item.words.get("exit"), item.order
 
 
-def survived(item: Finding, reached: str) -> bool:
+def survived(item: Finding, reached: str, ended: float | None = None) -> bool:
     """Did its run go on to a later phase, which no rank enters without the others? Then the line was no more than a warning."""
     if item.proof or item.kind == "evidence" and not item.namesake or reached not in _TOGETHER:
         return False
+    if ended is not None and item.phase in _SERVING and ended - item.at > _OUTLIVED_SERVING:
+        return True  # of a request, or of a part that the server does without
     return PHASES.index(item.phase or "process") < PHASES.index(reached)
 
 

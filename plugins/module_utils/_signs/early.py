@@ -23,6 +23,7 @@ _REVISION_HINT = "The hub has no such revision of this model: correct --revision
 _NO_TYPE_HINT = "The folder's config.json names no model type: see that the path is the model's own folder and that the download is complete."
 _TOKEN_HINT = "The token in the unit's secret environment has a blank or a newline in it: write it anew without."
 _RANK_ADDRESS_HINT = "The address of rank 0 is not on this node: correct dist_init_addr (ip -br address lists the node's own), as an address, not a name."
+_IMAGE_HINT = "Driver, CUDA version of the wheels and card do not fit: update the driver, or install builds of torch and sglang-kernel for both."
 _DTYPE_HINT = "This card has no bfloat16: set dtype to half (float16)."
 _CUBIN_HINT = "Install flashinfer-cubin (and flashinfer-jit-cache) of the same version, or let the unit reach the address in the line (HTTPS_PROXY)."
 _UVM_HINT = "Load the module nvidia_uvm (modprobe nvidia_uvm, nvidia-modprobe -u) and see that the unit may use /dev/nvidia-uvm; after a suspend, reboot."
@@ -31,6 +32,7 @@ _TRANSFORMERS_HINT = "Deploy a version of SGLang (and its transformers) that kno
 _IMPORT_HINT = "Wheels of different releases stand side by side: install this SGLang version with the versions it asks for in a fresh virtual environment."
 
 EARLY = (
+    sign("no_kernel_for_arch", "kernel image is invalid", r"kernel image is invalid", hint=_IMAGE_HINT),
     sign(
         "host_oom",
         ("not enough host memory", "unable to allocate"),
@@ -52,7 +54,7 @@ EARLY = (
     sign(
         "bad_flags",
         ("invalid quantization", "unexpected extra config", "ib devices"),
-        r"Error: (?P<flag>(?:invalid quantization method|unexpected extra config keys" r"|no IB devices configured).*)",
+        r"Error: (?P<flag>(?:invalid quantization method|unexpected extra config keys|no IB devices configured).*)",
     ),
     sign(
         "kv_pool_too_small", ("cannot hold even one", "max_running_request is zero"), r"pool .{0,80}cannot hold even one request|max_running_requests? is zero"

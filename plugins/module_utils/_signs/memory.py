@@ -39,7 +39,7 @@ MEMORY = (
     sign(
         "no_kernel_for_arch",
         ("kernel image", "kernelimage", "unsupported gpu architecture", "invalid device function", "no binary", "no_binary", "invalid_image"),
-        r"no kernel image is available|kernel image is invalid|(?:CUDA|HIP) error: invalid device function"
+        r"no kernel image is available|(?:CUDA|HIP) error: invalid device function"
         r"|cudaErrorInvalidKernelImage|cudaErrorNoKernelImageForDevice"
         r"|CUDA_ERROR_(?:INVALID_IMAGE|NO_BINARY_FOR_GPU)|no binary for gpu",
     ),

@@ -34,7 +34,7 @@ SERVER = (
         "scheduler_crashed",
         ("device-side assert", "illegal memory", "launch failure", "misaligned", "illegal instruction"),
         r"^(?!.*captur\w* (?:\w+ ){0,3}graphs? failed).*"
-        r"(?:CUDA error: (?:device-side assert|an illegal (?:memory|instruction)|unspecified launch failure|misaligned address)"
+        r"(?:(?:CUDA error|Triton Error \[CUDA\]): (?:device-side assert|an illegal (?:memory|instruction)|unspecified launch failure|misaligned address)"
         r"|illegal memory access was encountered)",
         hint=_CUDA_ERROR_HINT,
     ),
