@@ -14,7 +14,8 @@ from ansible_collections.gpuops.sglang.plugins.module_utils._seen import Seen
 from ansible_collections.gpuops.sglang.plugins.module_utils._wait_unit import NEVER_STARTED, SETTLE, Run, UnitWatch
 
 SETTLE_SILENT = 1.0  # seconds the journal may take to bring the cause after the unit has ended
-SETTLE_TOLD = 0.2  # the same, once systemd's own line about the end has been read and what is known explains it
+SETTLE_MUTE = 0.7  # the same, once systemd's own line about the end has been read and no line speaks of a failure
+SETTLE_TOLD = 0.2  # the same, where what is known explains the end
 DOOM_GRACE = 2.0  # seconds from a line that no server survives to the verdict, if systemd does not say it first
 SUSPECT_GRACE = 5.0  # seconds without progress after the line of an error that a server might survive
 NAMESAKE_QUIET = 30.0  # seconds without progress after the kernel's word on a process that is perhaps ours
@@ -79,7 +80,8 @@ class Judge:
                 moments += [since + span for span in spans]
         run = watch.run
         if run is not None and run.ended is not None:
-            moments += [run.ended + SETTLE_SILENT, max(run.end_line_at or run.ended, run.ended) + SETTLE_TOLD]
+            told = max(run.end_line_at or run.ended, run.ended)
+            moments += [run.ended + SETTLE_SILENT, told + SETTLE_MUTE, told + SETTLE_TOLD]
         if len(watch.runs) > 1:
             moments.append(run.began + SETTLE_TOLD)
         found = seen.best()
@@ -158,8 +160,9 @@ class Judge:
         if run.result in ("oom-kill", "start-limit-hit") and self.seen.watch.line(r"oom|repeated too quickly|start-limit")["text"]:
             return True
         explained = found is not None and found.kind == "plain" or run.stop_asked is not None or (run.exit_status or 0) >= 200
-        if explained and run.end_line_at is not None and not self.seen.diagnosis.in_traceback:
-            return now - max(run.end_line_at, run.ended) >= SETTLE_TOLD - 1e-6
+        settle = SETTLE_TOLD if explained else SETTLE_MUTE if found is None and not self.seen.diagnosis.echoes else SETTLE_SILENT
+        if run.end_line_at is not None and not self.seen.diagnosis.in_traceback and now - max(run.end_line_at, run.ended) >= settle - 1e-6:
+            return True
         return now - run.ended >= SETTLE_SILENT - 1e-6
 
     def _best_is_strong(self) -> bool:
@@ -171,7 +174,7 @@ class Judge:
             return None
         if self.seen.ladder.in_flight and now - self.seen.foreign_since < FOREIGN_ANSWER:
             return None
-        if self.seen.foreign_drains and not self.seen.phases.binds and now - self.seen.foreign_since < FOREIGN_DRAIN - 1e-6:
+        if self.seen.foreign_before and self.seen.foreign_drains and not self.seen.phases.binds and now - self.seen.foreign_since < FOREIGN_DRAIN - 1e-6:
             return None
         found = self.seen.best()
         words = self.seen.words()

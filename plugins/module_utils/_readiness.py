@@ -21,6 +21,7 @@ __all__ = ("Wait", "WaitOptions")
 
 LOOK_EVERY = 1.0
 PORT_EVERY = 0.25  # while nobody listens: no event tells that somebody else has taken the port
+_BEFORE = 1.0  # seconds of a wait in which what holds the port had it before the start that is waited for
 _ASKED_OF_A_STRANGER = ("/v1/models", "/ready")
 _HELD = 5000
 
@@ -212,6 +213,7 @@ class Wait:
                 self.seen.ladder.reset()
         foreign = listener.listening and listener.in_unit is False and self.seen.watch.active
         if foreign:
+            self.seen.foreign_before = self.seen.foreign_before or now - (self.seen.began or now) <= _BEFORE
             self.seen.foreign_looks += 1
             self.seen.foreign_since = now if self.seen.foreign_since is None else self.seen.foreign_since
         else:

@@ -66,6 +66,7 @@ class Seen:
         "foreign_looks",
         "foreign_ids",
         "foreign_asked",
+        "foreign_before",
         "foreign_drains",
         "peer_dead_since",
         "gpu",
@@ -98,6 +99,7 @@ class Seen:
         self.foreign_looks = 0
         self.foreign_ids: list[str] | None = None
         self.foreign_asked: list[str] = []  # paths
+        self.foreign_before = False  # it had the port before our start could
         self.foreign_drains = False  # it says itself that it is not ready
         self.peer_dead_since: float | None = None
         self.gpu: Any = None
