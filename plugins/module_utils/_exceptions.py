@@ -40,8 +40,9 @@ def named(traceback: Traceback, line: Line, nodes: int, capability: str) -> Find
     if traceback.head == "warmup" and (found is None or found.kind in ("weak", "wrapper", "echo") or found.code in _LOOKS_LIKE_WARMUP):
         found = finding("http_proxy" if _PROXY.search(line.text) else "warmup_failed", line)
     elif found is None:
-        of_arguments = (traceback.of_arguments or traceback.parses) and not (proven or line.rank)
-        found = unknown(line, proven or traceback.elsewhere or bool(traceback.asserted) and not of_arguments, of_arguments, traceback.of_weights)
+        of_arguments = (traceback.place == "arguments" or traceback.parses) and not (proven or line.rank)
+        of_a_part = traceback.place == "library" or bool(traceback.asserted) and not of_arguments
+        found = unknown(line, proven or of_a_part, of_arguments, traceback.place in ("weights", "python"))
         if not proven and found.code == "scheduler_crashed":
             found.code, found.kind = "exited", "plain"
     elif found.code == "exited" and proven:
@@ -49,7 +50,7 @@ def named(traceback: Traceback, line: Line, nodes: int, capability: str) -> Find
     elif found.kind in ("echo", "doom"):
         found.code, found.kind = "scheduler_crashed", "hearsay" if found.kind == "echo" else "weak"
         found.hint = found.hint or ("" if found.words.get("exit") else _LOST_ANOTHER)
-    of_the_model = traceback.of_the_model or "hf_config" in line.body
+    of_the_model = traceback.place == "config" or "hf_config" in line.body
     if of_the_model and found.code in ("bad_flags", "bad_sizes", "exited") and not (_FLAG.search(line.body) or line.body.startswith(("OSError", "File"))):
         found.code, found.hint = found.code if found.code == "bad_sizes" else "unsupported_model", found.hint or _CONFIG_HINT
     found.order = traceback.order

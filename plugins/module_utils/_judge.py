@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from ansible_collections.gpuops.sglang.plugins.module_utils import _wait_cause as causes
+from ansible_collections.gpuops.sglang.plugins.module_utils._judge_http import FOREIGN_ANSWER, FOREIGN_DRAIN, FOREIGN_LOOK, of_answers, of_listener
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Finding
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Cause, Verdict
 from ansible_collections.gpuops.sglang.plugins.module_utils._seen import Seen
@@ -21,9 +23,6 @@ SUSPECT_GRACE = 5.0  # seconds without progress after the line of an error that 
 NAMESAKE_QUIET = 30.0  # seconds without progress after the kernel's word on a process that is perhaps ours
 NAMESAKE_HUNG = 8.0  # the same, while a request goes unanswered
 ECHO_GRACE = 3.0  # seconds for the cause, when only an echo of it was seen
-FOREIGN_LOOK = 0.2  # seconds to the second look at somebody else's listener
-FOREIGN_DRAIN = 45.0  # seconds that a listener which says it is not ready has to leave the port, while ours has not come to bind it
-FOREIGN_ANSWER = 1.5  # seconds that listener has to say which model it serves
 STOP_GRACE = 2.0  # seconds that a unit in deactivating has to say how it ended
 PEER_GRACE = 1.0
 _SGLANG_PROCESS = re.compile(r"(?:\(|task=|name=|^)sglang")  # any python may be anybody's
@@ -57,7 +56,7 @@ class Judge:
         self.seen = seen
 
     def decide(self, now: float) -> Verdict | None:
-        for judge in (self._judge_unit, self._judge_listener, self._judge_journal, self._judge_peers, self._judge_answers):
+        for judge in (self._judge_unit, partial(of_listener, self.seen), self._judge_journal, self._judge_peers, partial(of_answers, self.seen)):
             cause = judge(now)
             if cause is not None:
                 return self._fail("failed", cause)
@@ -169,25 +168,6 @@ class Judge:
         found = self.seen.best()
         return found is not None and found.strong
 
-    def _judge_listener(self, now: float) -> Cause | None:
-        if self.seen.foreign_since is None or self.seen.foreign_looks < 2 or not self.seen.watch.active:
-            return None
-        if self.seen.ladder.in_flight and now - self.seen.foreign_since < FOREIGN_ANSWER:
-            return None
-        if self.seen.foreign_before and self.seen.foreign_drains and not self.seen.phases.binds and now - self.seen.foreign_since < FOREIGN_DRAIN - 1e-6:
-            return None
-        found = self.seen.best()
-        words = self.seen.words()
-        if found is not None and found.code == "port_in_use":
-            return causes.of_finding(found, words)
-        line = self.seen.story.find("ready to roll")
-        owner = words.get("owner", "")
-        if self.seen.foreign_ids is not None:
-            served = ", ".join(self.seen.foreign_ids[:3]) or "no model"
-            also = self.seen.options.model in self.seen.foreign_ids
-            owner += f", which serves {served} too" if also else f", which serves {served} where {self.seen.options.model or 'any model'} is expected"
-        return causes.make("foreign_listener", {**words, "owner": owner}, line)
-
     def _judge_journal(self, now: float) -> Cause | None:
         """A line that no server survives, though systemd has not seen an end yet."""
         diagnosis, run = self.seen.diagnosis, self.seen.watch.run_key
@@ -251,49 +231,6 @@ class Judge:
             return causes.of_finding(found, words)
         words["inner"] = f" ({causes.of_finding(found, words).summary.rstrip('.')})"
         return causes.make("peer_lost", words, found.line, found.rank, seen=found.seen, time_us=found.time_us)
-
-    def _judge_answers(self, now: float) -> Cause | None:
-        meaning = self.seen.ladder.persistent(now)
-        if not meaning:
-            return None
-        item = self.seen.ladder.bad[meaning]
-        words, text = self.seen.words(), self.seen.redactor.clean(item["text"])
-        if meaning == "auth":
-            return causes.make("auth", {**words, "status": f" ({item['status']})"}, text, seen=item["count"])
-        if meaning == "wrong_model":
-            found = ", ".join(self.seen.ladder.found[:4])
-            return causes.make(
-                "wrong_model", {**words, "found": found, "wanted": self.seen.options.model}, f"/v1/models: {found}", seen=item["count"]
-            )
-        if meaning == "not_our_server" and ": tls " in text:
-            cause = causes.make(
-                "not_our_server",
-                words,
-                text,
-                seen=item["count"],
-                hint="Set ca_path to the CA of the server's certificate, host to a name that is in it, or scheme to what the server speaks.",
-            )
-            cause.summary = "The server cannot be asked over TLS: %s." % text.partition(": tls ")[2].rstrip(".")
-            return cause
-        if meaning == "not_our_server":
-            return causes.make("not_our_server", {**words, "got": text}, text, seen=item["count"])
-        if meaning == "refused_token":
-            cause = causes.make(
-                "warmup_failed",
-                words,
-                text,
-                hint="Set generate: false for a model that does not generate text, else see what the server refuses.",
-                seen=item["count"],
-            )
-            cause.summary = "The server refuses the one-token request of this wait."
-            return cause
-        return causes.make(
-            "engine_dead",
-            words,
-            text,
-            hint="Read the journal of the unit, then restart it; the one-token request of this wait got no token.",
-            seen=item["count"],
-        )
 
     def _is_ready(self, now: float) -> bool:
         done, watch = self.seen.ladder.done_at, self.seen.watch

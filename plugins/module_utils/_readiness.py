@@ -9,7 +9,8 @@ from dataclasses import asdict
 from typing import Any, Callable
 
 from ansible_collections.gpuops.sglang.plugins.module_utils._journal import UNSHOWN
-from ansible_collections.gpuops.sglang.plugins.module_utils._judge import FOREIGN_LOOK, Judge
+from ansible_collections.gpuops.sglang.plugins.module_utils._judge import Judge
+from ansible_collections.gpuops.sglang.plugins.module_utils._judge_http import FOREIGN_LOOK
 from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Context
 from ansible_collections.gpuops.sglang.plugins.module_utils._message import failure_message
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Answer, Entry, Listener, Probe, UnitState, Verdict

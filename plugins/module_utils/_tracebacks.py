@@ -25,11 +25,14 @@ _OPENING = ("exception", "traceback", "warmup error")  # no traceback opens with
 _HARMLESS = re.compile(
     r"exception in ASGI application|task exception was never retrieved|(?P<ignored>exception ignored (?:in|while))|exception in callback", re.IGNORECASE
 )
-_OF_ARGUMENTS = re.compile(r"server_args|arg_groups|argument|launch_server|function_call_parser|reasoning_parser", re.IGNORECASE)
+_PLACES = (
+    ("config", re.compile(r"/configs/(?!model_config|load_config|device_config)\w+\.py|/configuration_\w+\.py")),
+    ("library", re.compile(r"/(?:transformers|tokenizers|huggingface_hub|safetensors|torch|pydantic|flashinfer|triton)/[\w/.]*\.py\"?")),
+    ("arguments", re.compile(r"server_args|arg_groups|argument|launch_server|function_call_parser|reasoning_parser", re.IGNORECASE)),
+    ("weights", re.compile(r"/(?:model_loader|models|layers|quantization|model_executor)/")),
+    ("python", re.compile(r"/lib/python[\d.]+/(?!site-packages|dist-packages)")),
+)
 _PARSES = re.compile(r"\bfrom_cli_args\(|\bprepare_server_args\(|\bcheck_server_args\(|\bServerArgs\(")
-_OF_THE_MODEL = re.compile(r"/configs/(?!model_config|load_config|device_config)\w+\.py|/configuration_\w+\.py")
-_OF_WEIGHTS = re.compile(r"/(?:model_loader|models|layers|quantization|model_executor)/|/lib/python[\d.]+/(?!site-packages|dist-packages)")
-_ELSEWHERE = re.compile(r"/(?:transformers|tokenizers|huggingface_hub|safetensors|torch|pydantic|flashinfer|triton)/[\w/.]*\.py\"?")
 _REQUEST = re.compile(r"^(?:Receive|Finish): obj=|^\w+ReqInput\(")  # what clients wrote, whatever it looks like
 # Of an exception that only holds others.
 _HOLDS = re.compile(r"^(?:[\w.]+\.)?(?:(?:Base)?ExceptionGroup: |BackendCompilerFailed: .*raised:\s*$|SubprocException: .*:\s*$)")
@@ -60,11 +63,8 @@ class Traceback:
     finding: int = -1  # order of the finding that stands for it, -1 when there is none yet
     chained: bool = False  # another exception follows, raised while this one was handled
     untold: bool = False  # harmless, and not worth a word either
-    of_arguments: bool = False  # its last file reads the command line
+    place: str = ""  # what its last file is about: arguments, config (of the model), weights (or the model's layers), library, python
     parses: bool = False  # it went through the reading of the command line
-    of_the_model: bool = False  # its last file reads the model's config.json
-    of_weights: bool = False  # its last file loads or runs the model, or is Python's own
-    elsewhere: bool = False  # its last file is of another package
     mixed: bool = False  # the exception may as well be that of another rank
     asserted: str = ""  # the source of the assertion that it went through last
 
@@ -149,10 +149,7 @@ class Tracebacks:
         if _FRAME.match(body):
             traceback.frames += 1
             if body.lstrip().startswith("File "):
-                traceback.of_arguments = bool(_OF_ARGUMENTS.search(body))
-                traceback.of_the_model = bool(_OF_THE_MODEL.search(body))
-                traceback.of_weights = bool(_OF_WEIGHTS.search(body))
-                traceback.elsewhere = bool(_ELSEWHERE.search(body))
+                traceback.place = next((place for place, pattern in _PLACES if pattern.search(body)), "")
             elif _PARSES.search(body):
                 traceback.parses = True
             if body.lstrip().startswith("assert "):
