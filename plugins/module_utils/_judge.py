@@ -265,11 +265,9 @@ class Judge:
     def _pending(self, now: float) -> Cause | None:
         """A failure that was still given its moment when the time ran out."""
         diagnosis, watch = self.seen.diagnosis, self.seen.watch
-        if watch.run is None:
+        if watch.run is None or watch.run.ended is not None:
             return None
         found = diagnosis.best(watch.run_key)
-        if watch.run.ended is not None:
-            return None
         if found is not None and found.namesake:
             return self._cause_while_alive(found)
         fresh = found is not None and found.strong and found.shaped and now - found.at <= SUSPECT_GRACE and found.steps == self.seen.phases.steps

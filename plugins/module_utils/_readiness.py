@@ -8,13 +8,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Callable
 
-from ansible_collections.gpuops.sglang.plugins.module_utils._journal import UNSHOWN
 from ansible_collections.gpuops.sglang.plugins.module_utils._judge import Judge
 from ansible_collections.gpuops.sglang.plugins.module_utils._judge_http import FOREIGN_LOOK
-from ansible_collections.gpuops.sglang.plugins.module_utils._matching import Context
 from ansible_collections.gpuops.sglang.plugins.module_utils._message import failure_message
 from ansible_collections.gpuops.sglang.plugins.module_utils._observation import Answer, Entry, Listener, Probe, UnitState, Verdict
-from ansible_collections.gpuops.sglang.plugins.module_utils._phases import Phases
+from ansible_collections.gpuops.sglang.plugins.module_utils._reading import Reading
 from ansible_collections.gpuops.sglang.plugins.module_utils._seen import Seen, WaitOptions
 from ansible_collections.gpuops.sglang.plugins.module_utils._wait_http import describe_answer
 
@@ -24,7 +22,6 @@ LOOK_EVERY = 1.0
 PORT_EVERY = 0.25  # while nobody listens: no event tells that somebody else has taken the port
 _BEFORE = 1.0  # seconds of a wait in which what holds the port had it before the start that is waited for
 _ASKED_OF_A_STRANGER = ("/v1/models", "/ready")
-_HELD = 5000
 
 
 class Wait:
@@ -35,8 +32,8 @@ class Wait:
         self.query = query
         self.seen = Seen(options)
         self._judge = Judge(self.seen)
+        self._reading = Reading(self.seen)
         self._verdict: Verdict | None = None
-        self._last_context: Context | None = None
 
     def wants(self, now: float) -> list[str]:
         """What should be looked at now: any of ``unit``, ``listener``; call it after every event and at every wake-up."""
@@ -97,110 +94,21 @@ class Wait:
         if len(self.seen.watch.runs) != self.seen.runs_seen:
             self.seen.watch.fill_in(now, self.seen.between)
             if len(self.seen.watch.runs) > 1:
-                self.seen.tell(now, f"started again (restart {self.seen.watch.restarts})")
-                self.seen.phases = Phases()
-                self.seen.phases.start(now)
+                self._reading.begin_again(now, f"started again (restart {self.seen.watch.restarts})")
                 self.seen.diagnosis.new_run()
             if self.seen.runs_seen or len(self.seen.watch.runs) > 1:
                 self.seen.ladder.reset()
             self.seen.runs_seen = len(self.seen.watch.runs)
             self.seen.progress_at = now
-            self._release(now)
-
-    def _release(self, now: float) -> None:
-        """Lines that came before their invocation was known to be ours."""
-        held, self.seen.held = self.seen.held, []
-        self.on_journal(now, held)
+            self._reading.release(now)
 
     def on_journal(self, now: float, entries: list[Entry]) -> None:
         self.seen.start(now)
-        for entry in entries:
-            run = self._run_of(entry)
-            if run is None:
-                if entry.source == "systemd" and not self.seen.watch.runs:
-                    self.seen.watch.overhear(now, entry)
-                elif self.seen.watch.runs and entry.invocation_id not in self.seen.between:
-                    self.seen.between = [*self.seen.between[-50:], entry.invocation_id]
-                if entry.source == "systemd" or entry.invocation_id not in self.seen.strangers:
-                    self.seen.unit_due = True
-                    self.seen.strangers = [*self.seen.strangers[-50:], entry.invocation_id]
-                if len(self.seen.held) < _HELD:
-                    self.seen.held.append(entry)
-            else:
-                self._take(now, entry, run)
-
-    def _run_of(self, entry: Entry) -> str | None:
-        runs = self.seen.watch.runs
-        if not runs:
-            return None
-        if not entry.invocation_id or not runs[-1].invocation:
-            return str(len(runs))
-        for number in range(len(runs), 0, -1):
-            if runs[number - 1].invocation == entry.invocation_id:
-                return str(number)
-        return None
-
-    def _take(self, now: float, entry: Entry, run: str) -> None:
-        current = run == self.seen.watch.run_key
-        if entry.source == "systemd":
-            self.seen.unit_due = True
-            self.seen.watch.read(now, entry)
-        before = self.seen.phases.phase
-        if entry.source == "unit":
-            self.seen.kernel.own(entry.pid)
-        if entry.source == "unit" and current:
-            announced = self.seen.phases.announced
-            if self.seen.phases.feed(now, entry):
-                self.seen.progress_at = now
-                self.seen.story.last_step = entry.text
-            if "Init COMPLETE" in entry.text or "spans across nodes" in entry.text:
-                self.seen.joined = True
-            if "SIGTERM received" in entry.text:
-                self.seen.watch.was_told_to_stop(now, entry.text)
-            if self.seen.phases.announced and not announced:
-                self.seen.tell(now, "the server says it is ready")
-                self.seen.ladder.hurry(now)
-                self.seen.listener_due = True
-            if self.seen.phases.phase != before:
-                self.seen.tell(now, entry.text[:160])
-                self.seen.listener_due = self.seen.listener_due or self.seen.phases.phase in ("bind", "warmup")
-        if self.seen.kernel.foreign:
-            for line in self.seen.kernel.claimed_by(entry.text):
-                self.seen.diagnosis.feed(line, self._context(now, run))
-        known, lives = len(self.seen.diagnosis.findings), self.seen.diagnosis.lives
-        self.seen.diagnosis.feed(entry, self._context(now, run))
-        self.seen.story.line(entry, len(self.seen.diagnosis.findings) > known)
-        if self.seen.diagnosis.lives != lives:
-            self.seen.tell(now, "started again within the same run of the unit")
-            self.seen.phases = Phases()
-            self.seen.phases.start(now)
-            self.seen.progress_at = now
-        self._note_losses(now, entry)
-
-    def _context(self, now: float, run: str) -> Context:
-        """What a line is read with; the same object as long as nothing has changed, since most lines change nothing."""
-        phases, last = self.seen.phases, self._last_context
-        serving = phases.announced or self.seen.ladder.was_ready
-        if last is not None and (last.now, last.steps, last.run, last.phase, last.serving) == (now, phases.steps, run, phases.phase, serving):
-            return last
-        self._last_context = Context(now, phases.phase, serving, phases.capturing, phases.steps, run)
-        return self._last_context
-
-    def _note_losses(self, now: float, entry: Entry) -> None:
-        if entry.source != "systemd":
-            return
-        if entry.text.startswith("Suppressed ") and " messages from" in entry.text:
-            self.note(now, f"journal_unreadable: lines are missing, journald says: {entry.text}")
-        elif entry.text.startswith(UNSHOWN):
-            self.note(now, f"journal_unreadable: {entry.text}")
+        self._reading.journal(now, entries)
 
     def on_kernel(self, now: float, entries: list[Entry]) -> None:
         self.seen.start(now)
-        for entry in entries:
-            line = Entry(entry.text, "kernel", "", 0, entry.time_us, entry.monotonic_us)
-            whose = self.seen.kernel.whose(entry.text)
-            self.seen.kernel.keep(line, whose)
-            self.seen.diagnosis.feed(line, self._context(now, self.seen.watch.run_key), whose)
+        self._reading.kernel(now, entries)
 
     def on_listener(self, now: float, listener: Listener) -> None:
         self.seen.start(now)

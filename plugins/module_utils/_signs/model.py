@@ -88,7 +88,6 @@ MODEL = (
             "couldn't connect to",
             "cannot connect to",
             "localentrynotfound",
-            "offlinemode",
             "cannot reach",
             "name resolution",
             "name or service",
@@ -99,7 +98,6 @@ MODEL = (
             "incompleteread",
             "chunkedencoding",
             "complete message body",
-            "offline mode",
             "read timed out",
             "connection broken",
             "requests.exceptions",
@@ -110,9 +108,9 @@ MODEL = (
         ),
         r"max retries exceeded with url|(?:couldn't|could not|cannot|can't) connect to .{0,4}https?://\S*(?:hugging|hf|modelscope|hub)"
         r"|LocalEntryNotFoundError"
-        r"|OfflineModeIsEnabled|cannot reach https?://|temporary failure in name resolution|name or service not known|(?<!error )network is unreachable"
+        r"|cannot reach https?://|temporary failure in name resolution|name or service not known|(?<!error )network is unreachable"
         r"|(?:429|5\d\d) (?:Client|Server) Error.{0,160}https?://|504 Gateway|IncompleteRead|ChunkedEncodingError|without sending complete message body"
-        r"|offline mode is enabled|connection broken|https?.{0,80}read timed out"
+        r"|connection broken|https?.{0,80}read timed out"
         r"|^(?:requests\.exceptions|httpx|httpcore|aiohttp\.\w+|urllib3\.exceptions)\.\w*(?:Timeout|Connect\w*|ProxyError|ReadError"
         r"|MaxRetryError|ProtocolError|SSLError)\b",
     ),
@@ -126,7 +124,6 @@ MODEL = (
         "model_not_found",
         (
             "valid model identifier",
-            "valid git identifier",
             "model weights",
             "path_or_model_id",
             "repo id must be",
@@ -148,7 +145,7 @@ MODEL = (
             "not found in",
             "hfvalidation",
         ),
-        r"is not a (?:local folder|valid (?:model|git) identifier)|cannot find any model weights|incorrect path_or_model_id"
+        r"is not a (?:local folder|valid model identifier)|cannot find any model weights|incorrect path_or_model_id"
         r"|repo id must (?:be in the form|use alphanumeric)"
         r"|HFValidationError|does not appear to have a file named|config file at .{0,300} is not a valid JSON|error while deserializing"
         r"|MetadataIncompleteBuffer|HeaderTooLarge|InvalidHeader"
